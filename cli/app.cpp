@@ -26,6 +26,7 @@ constexpr const char* kFooter =
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
     "  tessera compile model.onnx -o model.tsr\n"
     "  tessera bench model.onnx --fill sin --against onnxruntime\n"
+    "  tessera report model.onnx -o page.html\n"
     "  tessera convert model.onnx model.tessera\n"
     "  tessera optimize model.onnx faster.onnx --explain\n"
     "  tessera prove model.onnx optimized.onnx\n"
@@ -70,6 +71,7 @@ int parse_and_run(int argc, char** argv) {
   add_compile(app, context);
   add_bench(app, context);
   add_profile(app, context);
+  add_report(app, context);
   add_costs(app, context);
   add_convert(app, context);
   add_optimize(app, context);

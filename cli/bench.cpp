@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/native_runner.h"
+#include "cli/report.h"
 #include "tessera/cost/interleaved_timing.h"
 #include "tessera/driver/golden.h"
 #include "tessera/driver/onnx_runtime.h"
@@ -18,6 +18,7 @@ struct BenchOptions {
   CompileFlags compile;
   double tolerance = -1;
   cost::MeasureOptions measure;
+  ReportFlags report;
 };
 
 /// Comparison of Tessera with the peer.
@@ -117,6 +118,23 @@ void print_text(const BenchOptions& options, const std::vector<double>& times,
                                         : "FAIL: " + against->problem);
 }
 
+report::Benchmark benchmark_record(const std::vector<double>& times,
+                                   const std::optional<PeerComparison>& against) {
+  report::Benchmark record{.runs = static_cast<std::int64_t>(times.size()),
+                           .p50_ms = cost::percentile(times, 0.5),
+                           .p90_ms = cost::percentile(times, 0.9),
+                           .p99_ms = cost::percentile(times, 0.99)};
+  if (!against) return record;
+  record.peer = "onnxruntime " + against->version;
+  record.peer_p50_ms = cost::percentile(against->timing.theirs, 0.5);
+  record.speedup = 1 / against->timing.ratio;
+  record.speedup_low = 1 / against->timing.high;
+  record.speedup_high = 1 / against->timing.low;
+  record.error = against->error;
+  record.agrees = against->agrees;
+  return record;
+}
+
 Expected<Done> bench(BenchOptions options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
@@ -130,6 +148,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source, given));
+  options.compile.keep_graph = options.report.is_asked();
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
               NativeRunner::prepare(source, inputs, options.compile, context));
   std::optional<PeerComparison> against;
@@ -143,6 +162,19 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   if (against && !against->agrees) context.exit_code = kNegativeResult;
   TESSERA_TRY(const std::optional<double> on_gpu, native->time_steps());
+  if (options.report.is_asked()) {
+    TESSERA_TRY(const StepProfile profile, profile_model(*native, options.compile, {}, context));
+    report::EventLog log("bench");
+    TESSERA_TRY_DONE(add_measured_model(log,
+                                        {.source = source,
+                                         .file = options.model,
+                                         .native = *native,
+                                         .compile = options.compile,
+                                         .profile = &profile},
+                                        context));
+    log.add(benchmark_record(times, against));
+    TESSERA_TRY_DONE(write_report(log, options.report));
+  }
   if (!context.json) {
     print_text(options, times, on_gpu, against);
     return Done{};
@@ -188,6 +220,7 @@ void add_bench(CLI::App& app, Context& context) {
           "largest allowed error of the outputs, relative to their RMS (default: f32 1e-3, "
           "f16 1e-2, bf16 6e-2)")
       ->check(CLI::NonNegativeNumber);
+  add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_common(*command, context);

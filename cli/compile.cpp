@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/model_flags.h"
+#include "cli/report.h"
 #include "cli/search.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/runtime/program_file.h"
 
 namespace tessera::cli {
@@ -16,6 +17,7 @@ struct CompileOptions {
   InputFlags inputs;
   CompileFlags compile;
   SearchFlags search;
+  ReportFlags report;
 };
 
 Expected<Done> compile(const CompileOptions& options, Context& context) {
@@ -41,11 +43,22 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
                       .help = "use --precision f32 or bf16"};
   TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
   if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
+  compile_as.keep_graph = options.report.is_asked();
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));
   line.clear();
   if (!options.out.empty()) TESSERA_TRY_DONE(runtime::save(compiled.program, options.out));
+  if (options.report.is_asked()) {
+    report::EventLog log("compile");
+    TESSERA_TRY_DONE(add_model_records(log, {.model = model,
+                                             .file = options.model,
+                                             .program = compiled.program,
+                                             .threads = options.compile.threads,
+                                             .compiled = &compiled,
+                                             .options = &compile_as}));
+    TESSERA_TRY_DONE(write_report(log, options.report));
+  }
   if (context.json) {
     nlohmann::json object = report_json(compiled);
     if (compiled.search) object["search"] = search_json(*compiled.search);
@@ -74,12 +87,14 @@ void add_compile(CLI::App& app, Context& context) {
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_search_flags(*command, options->search);
+  add_report_flags(*command, options->report);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera compile bert.onnx -o bert.tsr --set batch=2 --threads 2\n"
       "  tessera compile bert.onnx -o bert.tsr --machine haswell\n"
       "  tessera compile model.onnx -o model.tsr --search --budget 60s\n"
+      "  tessera compile model.onnx -o model.tsr --report page.html\n"
       "\n"
       "--memory-limit limits the activations. Values that do not fit are recomputed where that is\n"
       "cheap, and otherwise kept in a temporary file.");

@@ -114,6 +114,7 @@ void add_rules(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_machine(CLI::App& app, Context& context);
 void add_kernel(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);
 
 }  // namespace tessera::cli

@@ -1,17 +1,13 @@
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "cli/context.h"
 #include "cli/json.h"
 #include "tessera/driver/rules.h"
+#include "tessera/report/graphviz.h"
 #include "tessera/rules/explain.h"
 #include "tessera/support/file.h"
 
@@ -23,49 +19,10 @@ struct ExplainOptions {
   bool dot = false;
 };
 
-Diagnostic no_graphviz(std::string message) {
-  return {.id = "picture-graphviz",
-          .message = std::move(message),
-          .note = "a .svg picture is drawn by the program dot of Graphviz",
-          .help = "install Graphviz, or ask for a .dot file"};
-}
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-/// Renders Graphviz text as SVG with `dot`.
-Expected<std::string> svg_of(const std::string& dot) {
-  const std::unique_ptr<std::FILE, Close> in(std::tmpfile()), out(std::tmpfile());
-  if (!in || !out || std::fwrite(dot.data(), 1, dot.size(), in.get()) != dot.size() ||
-      std::fflush(in.get()) != 0)
-    return no_graphviz(fmt::format("cannot create a picture: {}", std::strerror(errno)));
-  std::rewind(in.get());
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, fileno(in.get()), 0);
-  posix_spawn_file_actions_adddup2(&files, fileno(out.get()), 1);
-  std::string words[] = {"dot", "-Tsvg"};
-  char* arguments[] = {words[0].data(), words[1].data(), nullptr};
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, "dot", &files, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return no_graphviz(fmt::format("dot does not start: {}", std::strerror(error)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return no_graphviz("dot draws no picture");
-  std::rewind(out.get());
-  std::string svg;
-  char buffer[1 << 14];
-  while (const std::size_t read = std::fread(buffer, 1, sizeof buffer, out.get()))
-    svg.append(buffer, read);
-  return svg;
-}
-
 Expected<Done> draw(const std::string& dot, const std::filesystem::path& path) {
   std::string picture = dot;
   if (path.extension() == ".svg") {
-    TESSERA_TRY(picture, svg_of(dot));
+    TESSERA_TRY(picture, report::run_dot(dot, {.format = "svg"}));
   } else if (path.extension() != ".dot") {
     return Diagnostic{
         .id = "cli-picture",

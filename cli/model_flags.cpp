@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "tessera/driver/program_signature.h"
 #include "tessera/driver/runnable_program.h"
 #include "tessera/driver/target_selection.h"
 #include "tessera/runtime/program_file.h"
@@ -150,6 +151,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
     line.show(done, count, "kernels compiled");
   };
   options.max_error = flags.max_error;
+  options.keep_graph = flags.keep_graph;
   return options;
 }
 
@@ -161,31 +163,13 @@ Expected<Source> open_source(const std::string& path) {
     return source;
   }
   TESSERA_TRY(source.program, runtime::load(path));
-  const auto& values = source.program->values;
-  for (const runtime::ValueIndex input : source.program->inputs) {
-    const runtime::Value& value = values[input];
-    const Type type =
-        value.home == runtime::Value::Home::Boxed
-            ? Type::unknown()
-            : Type::tensor(value.dtype, Shape(value.shape.begin(), value.shape.end()));
-    source.model.graph.add_input(type, value.name);
-  }
-  for (const runtime::ValueIndex output : source.program->outputs) {
-    source.model.output_names.push_back(values[output].name);
-  }
-  source.model.file_bytes = static_cast<std::int64_t>(source.program->weights.size());
+  source.model = signature_model(*source.program);
   source.seconds = watch.seconds();
   return source;
 }
 
 Expected<std::vector<Datum>> make_inputs(const Source& source, InputOptions options) {
-  if (source.program)
-    for (const runtime::Step& step : source.program->steps)
-      if (const auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
-        const std::string& name = source.program->values[check->at.value].name;
-        const auto [limit, is_new] = options.index_limits.emplace(name, check->high + 1);
-        if (!is_new) limit->second = std::min(limit->second, check->high + 1);
-      }
+  if (source.program) return make_program_inputs(*source.program, std::move(options));
   return tessera::make_inputs(source.model.graph, std::move(options));
 }
 

@@ -29,6 +29,7 @@ struct CompileFlags {
   std::string target = "cpu", precision = "f32", cache = "default";
   double max_error = 1e-2;
   int threads = 1;
+  bool keep_graph = false;  // set by commands that write a report
 };
 void add_compile_flags(CLI::App& command, CompileFlags& flags);
 void add_target_flag(CLI::App& command, CompileFlags& flags);

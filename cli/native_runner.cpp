@@ -21,12 +21,12 @@ Expected<Done> check_flags(const runtime::Program& program, const CompileFlags& 
 
 }  // namespace
 
-Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(
-    const Source& source, std::vector<Datum> inputs, const CompileFlags& flags, Context& context,
-    decltype(ExecutionOptions::observe) observe) {
+Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(const Source& source,
+                                                              std::vector<Datum> inputs,
+                                                              const CompileFlags& flags,
+                                                              Context& context) {
   std::unique_ptr<NativeRunner> native(new NativeRunner(context));
   ExecutionOptions options = execution_options(flags, context);
-  options.observe = std::move(observe);
   native->inputs_ = std::move(inputs);
   if (source.program) {
     TESSERA_TRY_DONE(check_flags(*source.program, flags));

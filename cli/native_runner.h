@@ -8,12 +8,14 @@ namespace tessera::cli {
 /// Compiled model or saved program with its inputs, ready for repeated runs.
 class NativeRunner {
  public:
-  /// Compiles or loads the program; compiled() is null for a saved one. `observe` is called with
-  /// the time of each step.
-  static Expected<std::unique_ptr<NativeRunner>> prepare(
-      const Source& source, std::vector<Datum> inputs, const CompileFlags& flags, Context& context,
-      decltype(ExecutionOptions::observe) observe = {});
+  /// Compiles or loads the program; compiled() is null for a saved one.
+  static Expected<std::unique_ptr<NativeRunner>> prepare(const Source& source,
+                                                         std::vector<Datum> inputs,
+                                                         const CompileFlags& flags,
+                                                         Context& context);
 
+  const RunnableProgram& runnable() const { return *entry_->runnable; }
+  std::span<const Datum> inputs() const { return inputs_; }
   const runtime::Program& program() const { return entry_->program(); }
   const CompiledModel* compiled() const { return entry_->compiled ? &*entry_->compiled : nullptr; }
 

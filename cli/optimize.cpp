@@ -7,7 +7,9 @@
 #include "cli/json.h"
 #include "cli/model_flags.h"
 #include "cli/passes.h"
+#include "cli/report.h"
 #include "cli/search.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/driver/model.h"
 #include "tessera/passes/portable.h"
 
@@ -19,6 +21,7 @@ struct OptimizeOptions {
   InputFlags sizes;
   PassFlags passes;
   SearchFlags search;
+  ReportFlags report;
   int threads = 1;
 };
 
@@ -38,6 +41,7 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   if (!model) return located(std::move(model).error(), {.file = options.from});
   TESSERA_TRY(model->graph, sized(model->graph, options.sizes, context));
   const Inventory before = inspect(model->graph);
+  const Model original = options.report.is_asked() ? *model : Model();
   auto made = passes::optimize(model->graph, pass_options(options.passes));
   if (!made) return located(std::move(made).error(), {.file = options.from});
   model->graph = std::move(made->graph);
@@ -60,6 +64,16 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   }
   if (auto saved = save_model(*model, options.to); !saved)
     return located(std::move(saved).error(), {.file = options.to});
+  if (options.report.is_asked()) {
+    report::EventLog log("optimize");
+    log.add(report::Target{.numerics = options.passes.numerics});
+    add_model(log, original, options.from);
+    TESSERA_TRY_DONE(add_pass_records(log, made->log));
+    if (found) TESSERA_TRY_DONE(add_search(log, *found));
+    add_rewritten_graph(
+        log, {.which = "optimized", .original = original.graph, .rewritten = model->graph});
+    TESSERA_TRY_DONE(write_report(log, options.report));
+  }
   if (context.json) {
     nlohmann::json object = {
         {"written", options.to},
@@ -93,6 +107,7 @@ void add_optimize(CLI::App& app, Context& context) {
   add_pass_flags(*command, options->passes);
   add_size_flags(*command, options->sizes);
   add_search_flags(*command, options->search);
+  add_report_flags(*command, options->report);
   add_threads_flag(*command, options->threads);
   add_common(*command, context);
   command->footer(

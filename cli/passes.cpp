@@ -29,9 +29,9 @@ Counts counts_of(const Inventory& before, const Inventory& after) {
   return all;
 }
 
-std::map<std::string, int> counted(const std::vector<std::string>& changes) {
+std::map<std::string, int> counted(const passes::Changes& changes) {
   std::map<std::string, int> counts;
-  for (const std::string& change : changes) ++counts[change];
+  for (const passes::Change& change : changes) ++counts[change.what];
   return counts;
 }
 

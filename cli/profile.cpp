@@ -1,16 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/native_runner.h"
-#include "cli/store_flags.h"
+#include "cli/report.h"
 #include "tessera/driver/step_profile.h"
-#include "tessera/machine/peak.h"
 #include "tessera/support/file.h"
 
 namespace tessera::cli {
@@ -20,40 +15,20 @@ struct ProfileOptions {
   std::string model, trace;
   InputFlags inputs;
   CompileFlags compile;
-  StoreFlags store;
-  int runs = 20, rows = 40;
+  ProfileFlags profile;
+  ReportFlags report;
+  int rows = 40;
 };
 
-/// Adds the cost model's estimates of the steps.
-Expected<Done> add_expected(const ProfileOptions& options, Context& context,
-                            const NativeRunner& native, std::vector<StepTime>& rows) {
-  ProgressLine line(context);
-  TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
-  compile.code.contraction_dtype = native.compiled()->contraction_dtype;
-  cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
-  std::error_code error;  // nothing is measured here: no store is made
-  if (!std::filesystem::exists(cost_as.store, error)) cost_as.store.clear();
-  TESSERA_TRY(const auto costs, cost::open_model(cost_as));
-  std::map<std::size_t, const cost::Kernel*> ends;
-  const cost::Estimate estimate = costs->estimate(native.program(), native.compiled()->report);
-  for (const cost::Kernel& kernel : estimate.kernels)
-    ends.emplace(kernel.first_step + kernel.steps - 1, &kernel);
-  for (StepTime& row : rows) {
-    const auto it = ends.find(row.step);
-    if (it == ends.end()) continue;
-    row.expected_ms = it->second->seconds * 1e3;
-    row.measured = it->second->measured;
-  }
-  return Done{};
-}
-
-void print_table(const std::vector<StepTime>& rows, int most, double peak, int threads) {
+void print_table(const StepProfile& profile, int most, int threads) {
+  const std::vector<StepTime>& rows = profile.steps;
+  const double peak = profile.peak;
   fmt::print("{:>5} {:>6} {:>9} {:>10} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "calls", "ms",
              "expected", "share", "GFLOP/s", "GB/s", "peak", "what");
-  double total = 0, flops = 0;
+  const double total = profile.ms;
+  double flops = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const StepTime& row = rows[i];
-    total += row.ms;
     flops += row.gflops * row.ms / 1e3;
     if (static_cast<int>(i) >= most) continue;
     const std::string expected =
@@ -65,6 +40,7 @@ void print_table(const std::vector<StepTime>& rows, int most, double peak, int t
   if (static_cast<int>(rows.size()) > most) {
     fmt::print("  … and {} more (--rows)\n", rows.size() - static_cast<std::size_t>(most));
   }
+  fmt::print("{:>5} {:>6} {:>9.4f}\n", "rest", "", profile.between_ms);
   if (peak == 0) {
     fmt::print("{:>5} {:>6} {:>9.4f} {:>10}        {:>8.1f}  on a GPU\n", "all", "", total, "",
                flops / total * 1e3);
@@ -83,36 +59,32 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source, given));
-  std::vector<StepSpan> spans;
-  int number = 0;
-  const auto observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
-    spans.push_back({number, step, start, end});
-  };
+  options.compile.keep_graph = options.report.is_asked();
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
-              NativeRunner::prepare(source, std::move(inputs), options.compile, context, observe));
-  TESSERA_TRY_DONE(native->time(2));  // to warm up
-  spans.clear();
-  std::size_t last = 0;
-  for (; number < options.runs && !context.stop; ++number) {
-    last = spans.size();
-    TESSERA_TRY_DONE(native->time(1));
-  }
-  const bool on_gpu = native->program().is_for_gpu();
-  const double peak = on_gpu ? 0 : machine::measured_peak() * options.compile.threads;
-  std::vector<StepTime> rows = step_times(native->program(), spans, native->compiled(), peak);
-  if (native->compiled() != nullptr && !on_gpu)
-    TESSERA_TRY_DONE(add_expected(options, context, *native, rows));
+              NativeRunner::prepare(source, std::move(inputs), options.compile, context));
+  TESSERA_TRY(const StepProfile profile,
+              profile_model(*native, options.compile, options.profile, context));
   if (!options.trace.empty()) {
-    const std::string trace =
-        trace_json(native->program(), std::span(spans).subspan(last), native->compiled());
+    const std::string trace = trace_json(native->program(), profile.last_run, native->compiled());
     TESSERA_TRY_DONE(write_file(options.trace, [&](std::ostream& out) { out << trace; }));
   }
+  if (options.report.is_asked()) {
+    report::EventLog log("profile");
+    TESSERA_TRY_DONE(add_measured_model(log,
+                                        {.source = source,
+                                         .file = options.model,
+                                         .native = *native,
+                                         .compile = options.compile,
+                                         .profile = &profile},
+                                        context));
+    TESSERA_TRY_DONE(write_report(log, options.report));
+  }
   if (!context.json) {
-    print_table(rows, options.rows, peak, options.compile.threads);
+    print_table(profile, options.rows, options.compile.threads);
     return Done{};
   }
   nlohmann::json list = nlohmann::json::array();
-  for (const StepTime& row : rows) {
+  for (const StepTime& row : profile.steps) {
     list.push_back({{"step", row.step},
                     {"what", row.what},
                     {"how", row.how},
@@ -126,7 +98,10 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
     list.back()["expected_ms"] = *row.expected_ms;
     list.back()["expected_from"] = row.measured ? "store" : "roofline";
   }
-  print_json({{"steps", std::move(list)}, {"peak_gflops", peak / 1e9}});
+  print_json({{"steps", std::move(list)},
+              {"ms", profile.ms},
+              {"between_ms", profile.between_ms},
+              {"peak_gflops", profile.peak / 1e9}});
   return Done{};
 }
 
@@ -142,22 +117,25 @@ void add_profile(CLI::App& app, Context& context) {
   command->add_option("-o,--out", options->trace,
                       "trace file for Perfetto (ui.perfetto.dev), JSON");
   add_input_flags(*command, options->inputs);
-  command->add_option("--runs", options->runs, "number of runs")
+  command->add_option("--runs", options->profile.runs, "number of runs")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--rows", options->rows, "number of steps to show")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  add_store_flags(*command, options->store);
+  add_store_flags(*command, options->profile.store);
+  add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera profile resnet50.onnx --threads 1 -o trace.json\n"
+      "  tessera profile resnet50.onnx --report page.html\n"
       "\n"
-      "Times are medians over runs of the total time of a step in a run; a step in a loop is\n"
-      "executed in every iteration. The peak is that of f32 multiply-adds, measured in registers.\n"
+      "Times are means over the middle half of the runs, of all executions of a step in a run; a\n"
+      "step in a loop is executed in every iteration. They add up to a whole run with the time\n"
+      "between steps (rest). The peak is that of f32 multiply-adds, measured in registers.\n"
       "Expected times are from the store of measurements or, with ~, from the roofline model.");
   command->callback([options, &context] {
     if (const auto done = profile(*options, context); !done)

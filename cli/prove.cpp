@@ -6,6 +6,8 @@
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "cli/report.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/driver/model_certificate.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/picture.h"
@@ -17,6 +19,7 @@ namespace {
 
 struct ProveOptions {
   std::string source, target, picture, save, certificate;
+  ReportFlags report;
   std::int64_t seed = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
@@ -147,6 +150,13 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
     }));
     object["picture"] = options.picture;
   }
+  if (options.report.is_asked()) {
+    report::EventLog log("prove");
+    add_proof(
+        log,
+        {.source = options.source, .target = options.target, .result = result, .seconds = seconds});
+    TESSERA_TRY_DONE(write_report(log, options.report));
+  }
   show(object, context);
   if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNegativeResult;
   if (std::holds_alternative<prove::Unknown>(result.verdict)) context.exit_code = kUnknown;
@@ -176,6 +186,7 @@ void add_prove(CLI::App& app, Context& context) {
   command->add_option("--threads", options->threads, "number of threads of the interpreter")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  add_report_flags(*command, options->report);
   add_common(*command, context);
   command->footer(
       "Example:\n"

@@ -15,11 +15,14 @@
 #include "python/bindings/bind.h"
 #include "python/bindings/direct_call.h"
 #include "python/bindings/error.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/driver/inputs.h"
+#include "tessera/driver/program_signature.h"
 #include "tessera/driver/step_profile.h"
 #include "tessera/driver/target_selection.h"
 #include "tessera/machine/machine.h"
 #include "tessera/machine/peak.h"
+#include "tessera/report/page.h"
 #include "tessera/runtime/arguments.h"
 #include "tessera/runtime/program_file.h"
 
@@ -294,9 +297,11 @@ nb::dict explain(const DirectCall& handle) {
   result["interpreted"] = interpreted;
   nb::list passes;
   for (const auto* log : {&compiled.passes, &compiled.report.passes})
-    for (const passes::Record& record : *log)
-      passes.append(
-          nb::make_tuple(record.pass, record.nodes_before, record.nodes_after, record.changes));
+    for (const passes::Record& record : *log) {
+      std::vector<std::string> changes;
+      for (const passes::Change& change : record.changes) changes.push_back(change.what);
+      passes.append(nb::make_tuple(record.pass, record.nodes_before, record.nodes_after, changes));
+    }
   result["passes"] = passes;
   return result;
 }
@@ -305,35 +310,22 @@ nb::dict explain(const DirectCall& handle) {
 nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs named) {
   NativeModel& model = handle.model();
   const HostArguments arguments(model, ordered(model, positional, named));
-  std::vector<StepTime> rows;
+  StepProfile profile;
   std::string trace;
-  double peak = 0;
   {
     const nb::gil_scoped_release nogil;
     const auto entry = value_or_throw(model.program_for(arguments.data));
     const runtime::Program& program = entry->program();
-    std::vector<StepSpan> spans;
-    int number = 0;
-    ExecutionOptions options = model.run_options();
-    options.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
-      spans.push_back({number, step, start, end});
-    };
-    const auto session = value_or_throw(
-        runtime::Session::create(entry->runnable->loaded(), session_options(options)));
-    for (int i = 0; i < 2; ++i) value_or_throw(session->run(arguments.data));  // to warm up
-    spans.clear();
-    std::size_t last = 0;
-    for (; number < runs; ++number) {
-      last = spans.size();
-      value_or_throw(session->run(arguments.data));
-    }
-    peak = program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
+    const ProfiledRuns measured =
+        value_or_throw(profile_runs(*entry->runnable, arguments.data, model.run_options(), runs));
+    const double peak =
+        program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
     const CompiledModel* const compiled = entry->compiled ? &*entry->compiled : nullptr;
-    rows = step_times(program, spans, compiled, peak);
-    trace = trace_json(program, std::span(spans).subspan(last), compiled);
+    profile = step_profile(program, measured, compiled, peak);
+    trace = trace_json(program, profile.last_run, compiled);
   }
   nb::list steps;
-  for (const StepTime& row : rows) {
+  for (const StepTime& row : profile.steps) {
     nb::dict step;
     step["step"] = row.step;
     step["what"] = row.what;
@@ -347,6 +339,43 @@ nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs 
     steps.append(step);
   }
   return nb::make_tuple(steps, trace);
+}
+
+/// Report of the program that was used last, on these inputs or on sines: the page and the event
+/// log. The model is compiled again, since a program keeps no graph.
+nb::tuple report(DirectCall& handle, int runs, nb::args positional, nb::kwargs named) {
+  NativeModel& model = handle.model();
+  std::optional<HostArguments> arguments;
+  if (nb::len(positional) > 0 || nb::len(named) > 0)
+    arguments.emplace(model, ordered(model, positional, named));
+  const auto used = arguments ? nullptr : current(handle);
+  const nb::gil_scoped_release nogil;
+  const std::vector<Datum> inputs =
+      arguments
+          ? arguments->data
+          : value_or_throw(make_program_inputs(used->program(), {.fill = InputOptions::Fill::Sin}));
+  const auto entry = value_or_throw(model.program_for(inputs));
+  const runtime::Program& program = entry->program();
+  std::optional<CompiledModel> compiled;
+  CompileModelOptions options = model.compile_options();
+  options.keep_graph = true;
+  if (!model.is_saved_program())
+    compiled = value_or_throw(compile_model(*model.model(), entry->shapes, options));
+  const ProfiledRuns measured =
+      value_or_throw(profile_runs(*entry->runnable, inputs, model.run_options(), runs));
+  const StepProfile profile = step_profile(program, measured, compiled ? &*compiled : nullptr, 0);
+  report::EventLog log("report");
+  value_or_throw(
+      add_model_records(log, {.model = compiled ? *model.model() : signature_model(program),
+                              .file = compiled ? model.model()->graph.name() : program.name,
+                              .program = compiled ? compiled->program : program,
+                              .threads = model.run_options().threads,
+                              .compiled = compiled ? &*compiled : nullptr,
+                              .options = compiled ? &options : nullptr,
+                              .profile = &profile}));
+  const std::string page = report::page(log), events = report::to_json_lines(log);
+  const nb::gil_scoped_acquire gil;
+  return nb::make_tuple(page, events);
 }
 
 }  // namespace
@@ -366,6 +395,7 @@ void bind_programs(nb::module_& module) {
       .def("save", save, "path"_a)
       .def("explain", explain)
       .def("profile", profile, "runs"_a, "inputs"_a, "named"_a)
+      .def("report", report, "runs"_a, "inputs"_a, "named"_a)
       .def_prop_ro("input_names",
                    [](const DirectCall& program) { return program.model().input_names(); })
       .def_prop_ro("output_names",

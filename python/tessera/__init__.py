@@ -15,7 +15,7 @@ from ._tessera import Error, __version__, cores
 from .graph import Graph, Value
 from .kernel import Kernel, kernel
 from .model import Model, Pass, ValueInfo, load, open, optimize, parse, passes
-from .program import Profile, Program
+from .program import Profile, Program, Report
 from .proof import Assumption, Proof, prove
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Model",
     "Pass",
     "Profile",
+    "Report",
     "Program",
     "Proof",
     "Value",

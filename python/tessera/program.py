@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ from . import _tessera
 
 
 class Profile:
-    """Times of the steps of a program: medians over runs, the longest first.
+    """Times of the steps of a program: means over the middle half of the runs, the longest first.
 
     >>> program = ts.parse("graph g(x: f32[64, 64]) { y = matmul(x, x) return y }").compile()
     >>> profile = program.profile(np.ones((64, 64), "float32"), runs=3)
@@ -42,6 +43,28 @@ class Profile:
                 f"{row['gflops']:>8.1f} {row['gbytes_per_second']:>7.1f}  {row['what']}{how}"
             )
         return "\n".join(lines)
+
+
+class Report:
+    """A page that shows how a program was made and what it costs; a notebook shows it inline.
+
+    >>> program = ts.parse("graph g(x: f32[64, 64]) { y = matmul(x, x) return y }").compile()
+    >>> report = program.report(runs=3)
+    >>> report.save("page.html")
+    >>> sorted({event["event"] for event in report.events} & {"step", "kernel", "run"})
+    ['kernel', 'run', 'step']
+    """
+
+    def __init__(self, page: str, events: str):
+        self.page = page
+        self.events = [json.loads(line) for line in events.splitlines()]
+
+    def save(self, path: Union[str, os.PathLike]) -> None:
+        """Writes the page: one HTML file that needs no other."""
+        pathlib.Path(path).write_text(self.page, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="width:100%;height:720px;border:0"></iframe>'
 
 
 class Program(_tessera.Program):
@@ -91,6 +114,12 @@ class Program(_tessera.Program):
         if not isinstance(runs, int) or runs < 1:
             raise ValueError(f"runs is a positive number, not {runs!r}")
         return Profile(*super().profile(runs, *inputs, **named))
+
+    def report(self, *inputs, runs: int = 20, **named) -> Report:
+        """Compiles and times the program once more, on these inputs or on sines, and shows all that is known of it."""
+        if not isinstance(runs, int) or runs < 1:
+            raise ValueError(f"runs is a positive number, not {runs!r}")
+        return Report(*super().report(runs, *inputs, **named))
 
     def explain(self) -> dict:
         """How the program was compiled: passes, steps with their strategies, interpreted operators, memory.

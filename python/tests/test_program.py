@@ -203,6 +203,24 @@ def test_profile_and_explain(open_sizes, tmp_path):
     assert explained["passes"] and explained["interpreted"] == {}
 
 
+def test_report(open_sizes, add, tmp_path):
+    p = open_sizes.compile(cache=None)
+    with pytest.raises(ts.Error, match="not compiled yet"):
+        p.report()
+    with pytest.raises(ValueError):
+        p.report(np.ones((8, 3), np.float32), runs=0)
+    report = p.report(np.ones((8, 3), np.float32), runs=3)
+    run = next(event for event in report.events if event["event"] == "run")
+    times = [event["ms"] for event in report.events if event["event"] == "step_time"]
+    assert sum(times) + run["between_ms"] == pytest.approx(run["ms"])
+    assert report.events[0] == {"event": "log", "schema": 1, "version": report.events[0]["version"], "command": "report"}
+    assert "<iframe" in report._repr_html_() and "<script" not in report._repr_html_()
+    report.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().endswith("</html>\n")
+    add.compile(cache=None).save(tmp_path / "add.tsr")
+    assert any(event["event"] == "step" for event in ts.open(tmp_path / "add.tsr").report(runs=2).events)
+
+
 def test_threads_call_at_the_same_time():
     model = ts.parse("graph g(x: f32[64, 64]) { y = matmul(x, x) z = softmax(y) {axis=1} return z }")
     p = model.compile(threads=2, cache=None)

@@ -112,10 +112,20 @@ Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes) {
 }
 
 Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,
-                                      const CompileModelOptions& options) {
+                                      const CompileModelOptions& given) {
   const Stopwatch watch;
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
+  CompileModelOptions options = given;
+  if (options.keep_graph) {
+    const auto last = std::make_shared<Graph>(graph);
+    options.code.passes.observe = [last, observe = given.code.passes.observe](
+                                      const std::string& pass, const Graph& after) {
+      *last = after;
+      if (observe) observe(pass, after);
+    };
+    result.graph = last;
+  }
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.code.passes));
   if (options.search) {
     program::CompileOptions code = options.code;

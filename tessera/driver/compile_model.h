@@ -25,6 +25,7 @@ struct CompileModelOptions {
   Precision precision = Precision::F32;
   double max_error = 1e-2;  // error bound of Auto, relative to the root mean square of an output
   std::optional<SearchOptions> search = {};
+  bool keep_graph = false;  // keep CompiledModel::graph, for reports
 };
 
 /// Compiled program with everything a report needs.
@@ -38,6 +39,9 @@ struct CompiledModel {
   DType contraction_dtype = DType::F32;  // element type of matmul operands
   std::optional<double> error = {};      // Auto: measured error of the chosen type against f32
   double seconds = 0;
+  /// Graph that was compiled, after all passes, whose nodes CompileReport::Step names. Null unless
+  /// CompileModelOptions::keep_graph.
+  std::shared_ptr<const Graph> graph = {};
 };
 
 /// Shapes of the inputs, and the graph specialized to them: symbols are replaced by sizes

@@ -50,6 +50,9 @@ class NativeModel {
   /// Cached programs, the most recently used first.
   std::vector<std::shared_ptr<const Entry>> programs() const;
   bool is_saved_program() const { return model_ == nullptr; }
+  /// Null for a saved program.
+  const std::shared_ptr<const Model>& model() const { return model_; }
+  const CompileModelOptions& compile_options() const { return compile_; }
   bool is_for_gpu() const;
   const std::vector<std::string>& input_names() const { return input_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }

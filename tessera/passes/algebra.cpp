@@ -133,7 +133,7 @@ Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
               all[static_cast<std::size_t>(at)] = (*outputs)[i];
             }
             if (!std::ranges::all_of(all, &ValueId::present)) continue;
-            changes.push_back(rule.name);
+            changes.emplace_back(rule.name, out.where());
             return all;
           }
         }

@@ -22,7 +22,7 @@ class CseRewrite {
     std::vector<std::uint32_t>& like = by_hash_[graph.hash(graph.outputs(node)[0])];
     for (const std::uint32_t other : like) {
       if (!is_same(graph, node, graph.nodes()[other])) continue;
-      changes_->push_back(fmt::format("{} deduplicated", node.op->name));
+      changes_->emplace_back(fmt::format("{} deduplicated", node.op->name), out.where());
       const auto results = graph.outputs(graph.nodes()[other]);
       return Rewriter::Results(results.begin(), results.end());
     }

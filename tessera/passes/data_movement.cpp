@@ -153,7 +153,7 @@ class DataMovementRewrite {
     const ValueId source = out.made().inputs(node)[move->operand];
     const Type type = out.made().type(out.made().outputs(node)[0]);
     if (move->in_order && out.made().type(source) == type)
-      return noted(node, Rewriter::Results{source});
+      return noted(out, node, Rewriter::Results{source});
 
     const GraphNode* before = out.made().producer(source);
     const std::optional<Movement> first =
@@ -161,17 +161,17 @@ class DataMovementRewrite {
     if (!first) return std::nullopt;
     const ValueId origin = out.made().inputs(*before)[first->operand];
     if (move->in_order && first->in_order) {
-      if (out.made().type(origin) == type) return noted(node, Rewriter::Results{origin});
+      if (out.made().type(origin) == type) return noted(out, node, Rewriter::Results{origin});
       auto sizes = sizes_constant(*type.shape);
       if (!sizes) return std::nullopt;
       const ValueId shape = out.constant(*std::move(sizes));
-      return noted(node, out.emit(with_defaults(op::reshape, {}, {origin, shape})));
+      return noted(out, node, out.emit(with_defaults(op::reshape, {}, {origin, shape})));
     }
     if (!move->order || !first->order) return std::nullopt;
     Ints order;
     for (const std::int64_t axis : *move->order)
       order.push_back((*first->order)[static_cast<std::size_t>(axis)]);
-    return noted(node, out.emit(with_defaults(op::transpose, {{"perm", order}}, {origin})));
+    return noted(out, node, out.emit(with_defaults(op::transpose, {{"perm", order}}, {origin})));
   }
 
  private:
@@ -179,9 +179,10 @@ class DataMovementRewrite {
     return {.op = op, .attrs = *completed(*op, attrs), .inputs = std::move(inputs)};
   }
 
-  std::optional<Rewriter::Results> noted(const GraphNode& node,
+  std::optional<Rewriter::Results> noted(const Rewriter& out, const GraphNode& node,
                                          std::optional<Rewriter::Results> results) const {
-    if (results) changes_->push_back(fmt::format("{} removed or merged", node.op->name));
+    if (results)
+      changes_->emplace_back(fmt::format("{} removed or merged", node.op->name), out.where());
     return results;
   }
 
@@ -200,7 +201,7 @@ class DataMovementRewrite {
     Rewriter::Results present;
     for (const ValueId id : inputs)
       if (id.present()) present.push_back(id);
-    return noted(node, out.emit(*body, present));
+    return noted(out, node, out.emit(*body, present));
   }
 
   Changes* changes_;

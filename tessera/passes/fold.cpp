@@ -55,7 +55,7 @@ class FoldRewrite {
     if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
     auto results = by_inference(out, node);
     if (!results) results = by_evaluation(out, node);
-    if (results) changes_.push_back(fmt::format("{} folded", node.op->name));
+    if (results) changes_.emplace_back(fmt::format("{} folded", node.op->name), out.where());
     return results;
   }
 
@@ -139,8 +139,8 @@ class FoldRewrite {
         return std::nullopt;
     auto results = out.emit(*graph, captures);
     if (results)
-      changes_.push_back(
-          fmt::format("if replaced by its {} branch", branch == 0 ? "then" : "else"));
+      changes_.emplace_back(
+          fmt::format("if replaced by its {} branch", branch == 0 ? "then" : "else"), out.where());
     return results;
   }
 

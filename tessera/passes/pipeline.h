@@ -10,6 +10,7 @@
 
 #include "tessera/ir/graph.h"
 #include "tessera/machine/machine.h"
+#include "tessera/passes/change.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::passes {
@@ -52,8 +53,8 @@ struct Record {
   std::string pass;
   double seconds = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
-  std::vector<std::string> changes = {};  // one line each: which rule, where
-  std::string validation = {};            // "unchanged", "proved" or "unknown: why", if asked for
+  Changes changes = {};
+  std::string validation = {};  // "unchanged", "proved" or "unknown: why", if asked for
 };
 
 struct Optimized {

@@ -277,6 +277,11 @@ class Recognition {
     }));
   }
 
+  std::string result_name(std::size_t node) const {
+    const ValueId result = graph_.outputs(graph_.nodes()[node])[0];
+    return graph_.is_named(result) ? graph_.name(result) : "";
+  }
+
   /// The largest cone that is something.
   void look_at(std::size_t node, Changes& changes) {
     std::optional<Recognized> best;
@@ -289,7 +294,8 @@ class Recognition {
     const GraphNode& last = best->composite->nodes().back();
     if (best->cone.nodes.size() == 1 && graph_.nodes()[node].op == last.op) return;
     covered_.insert(best->cone.nodes.begin(), best->cone.nodes.end());
-    changes.push_back(fmt::format("{} of {} nodes", last.op->name, best->cone.nodes.size()));
+    changes.emplace_back(fmt::format("{} of {} nodes", last.op->name, best->cone.nodes.size()),
+                         result_name(node));
     found_.emplace(node, *std::move(best));
   }
 
@@ -304,7 +310,8 @@ class Recognition {
             .first_proved(candidates(cone, graph));
       });
       if (composite == nullptr) return false;
-      changes.push_back(fmt::format("{} of {} nodes", op.name, cone.nodes.size()));
+      changes.emplace_back(fmt::format("{} of {} nodes", op.name, cone.nodes.size()),
+                           result_name(node));
       covered_.insert(cone.nodes.begin(), cone.nodes.end());
       if (composite->nodes().size() < cone.nodes.size())
         found_.emplace(node, Recognized{std::move(cone), composite});

@@ -231,6 +231,11 @@ std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Result
   return outputs;
 }
 
+std::string Rewriter::where() const {
+  const auto results = from_.outputs(from_.nodes()[origin_]);
+  return !results.empty() && from_.is_named(results[0]) ? from_.name(results[0]) : "";
+}
+
 Expected<Graph> Rewriter::run() {
   for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
     const GraphNode& node = from_.nodes()[n];

@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "tessera/ir/infer.h"
+#include "tessera/passes/change.h"
 #include "tessera/rules/match.h"
 
 namespace tessera::passes {
-
-/// Changes that a pass made, one line each.
-using Changes = std::vector<std::string>;
 
 /// Rewrite driver: copies a graph node by node, in topological order, and lets rewrites replace the
 /// results of each new node. Nodes that a rewrite adds are rewritten in turn. Operands are final
@@ -37,6 +35,8 @@ class Rewriter final : public rules::Surroundings {
   /// The old graph, and the index of its node that is copied or rewritten now.
   const Graph& from() const { return from_; }
   std::size_t origin() const { return origin_; }
+  /// Name of the first result of that node; empty if it has none.
+  std::string where() const;
   /// The new graph so far. Adding nodes invalidates references to its nodes.
   const Graph& made() const { return made_; }
   const ValueInfo& known(ValueId value) const override { return known_[value.index]; }

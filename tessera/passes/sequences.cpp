@@ -47,7 +47,7 @@ Rewriter::Rewrite sequence_rewrite(Changes& changes) {
     const auto results =
         attrs ? out.emit({.op = op::split, .attrs = *attrs, .inputs = {x, list}}) : std::nullopt;
     if (!results) return std::nullopt;
-    changes.push_back("sequence_at is a part");
+    changes.emplace_back("sequence_at is a part", out.where());
     return Rewriter::Results{(*results)[static_cast<std::size_t>(which)]};
   };
 }

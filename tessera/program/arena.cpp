@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/program/memory.h"
-
 namespace tessera::program {
 
 using runtime::ValueIndex;
@@ -33,33 +31,12 @@ void for_each_value_index(Step& step, const Visit& visit) {
 
 /// Plans those of the values that have this home.
 MemoryPlan plan(Draft& draft, Home home) {
-  constexpr int kNever = -1;
   auto& values = draft.program.values;
-  std::vector<Lifetime> of_value(values.size(), {.first = kNever});
-  for (std::size_t at = 0; at < draft.program.steps.size(); ++at) {
-    for_each_value_index(draft.program.steps[at], [&](ValueIndex value) {
-      Lifetime& life = of_value[value];
-      if (life.first == kNever) life.first = static_cast<int>(at);
-      life.last = static_cast<int>(at);
-    });
-  }
-  // What is used in a loop and outside of it is needed in every round.
-  for (std::size_t at = 0; at < draft.program.steps.size(); ++at) {
-    const auto* loop = std::get_if<runtime::step::Loop>(&draft.program.steps[at]);
-    if (loop == nullptr) continue;
-    const int begin = static_cast<int>(at), end = static_cast<int>(loop->end) - 1;
-    for (Lifetime& life : of_value) {
-      if (life.first == kNever || life.last <= begin || life.first > end) continue;
-      if (life.first > begin && life.last <= end) continue;
-      life.first = std::min(life.first, begin);
-      life.last = std::max(life.last, end);
-    }
-  }
+  std::vector<Lifetime> of_value = lifetimes_of(draft.program);
   std::vector<Lifetime> lifetimes;
   std::vector<std::size_t> planned;
   for (std::size_t v = 0; v < values.size(); ++v) {
-    if (values[v].home != home || of_value[v].first == kNever) continue;
-    of_value[v].bytes = values[v].bytes;
+    if (values[v].home != home || of_value[v].first == kNeverUsed) continue;
     lifetimes.push_back(of_value[v]);
     planned.push_back(v);
   }
@@ -69,6 +46,31 @@ MemoryPlan plan(Draft& draft, Home home) {
 }
 
 }  // namespace
+
+std::vector<Lifetime> lifetimes_of(const runtime::Program& program) {
+  std::vector<Lifetime> of_value(program.values.size(), {.first = kNeverUsed});
+  for (std::size_t v = 0; v < of_value.size(); ++v) of_value[v].bytes = program.values[v].bytes;
+  for (std::size_t at = 0; at < program.steps.size(); ++at) {
+    for_each_value_index(program.steps[at], [&](ValueIndex value) {
+      Lifetime& life = of_value[value];
+      if (life.first == kNeverUsed) life.first = static_cast<int>(at);
+      life.last = static_cast<int>(at);
+    });
+  }
+  // What is used in a loop and outside of it is needed in every round.
+  for (std::size_t at = 0; at < program.steps.size(); ++at) {
+    const auto* loop = std::get_if<runtime::step::Loop>(&program.steps[at]);
+    if (loop == nullptr) continue;
+    const int begin = static_cast<int>(at), end = static_cast<int>(loop->end) - 1;
+    for (Lifetime& life : of_value) {
+      if (life.first == kNeverUsed || life.last <= begin || life.first > end) continue;
+      if (life.first > begin && life.last <= end) continue;
+      life.first = std::min(life.first, begin);
+      life.last = std::max(life.last, end);
+    }
+  }
+  return of_value;
+}
 
 std::vector<ValueIndex> touched(const runtime::Step& step) {
   std::vector<ValueIndex> values;

@@ -61,8 +61,18 @@ class Assembler {
     }
   }
 
-  /// Emits a group as a whole; if it cannot be lowered, its parts; if those cannot, host calls.
+  /// Emits a group; steps that it adds, and that no group within it has added, are its own.
   Expected<Done> emit(const NodeGroup& group) {
+    std::vector<CompileReport::Step>& steps = out_.draft.report.steps;
+    const std::size_t first = steps.size();
+    TESSERA_TRY_DONE(emit_steps(group));
+    for (std::size_t i = first; i < steps.size(); ++i)
+      if (steps[i].nodes.empty()) steps[i].nodes = group.nodes;
+    return Done{};
+  }
+
+  /// Emits a group as a whole; if it cannot be lowered, its parts; if those cannot, host calls.
+  Expected<Done> emit_steps(const NodeGroup& group) {
     if (group.results.empty()) return Done{};
     if (group.kind == NodeKind::Host) {
       TESSERA_TRY(const bool is_loop, emit_scan(group.nodes[0]));

@@ -40,6 +40,7 @@ struct CompileReport {
     std::string what;                            // the operators
     std::string strategy;                        // lowering strategy
     std::shared_ptr<const Lowering> group = {};  // of launches: the lowered group
+    std::vector<std::size_t> nodes = {};  // nodes of the core graph; in a loop, that of the loop
   };
   std::vector<passes::Record> passes = {};  // of the stage Target
   std::vector<Step> steps = {};

@@ -113,7 +113,9 @@ void append_loop(
     } else if (auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
       check->at = moved(check->at);
     }
-    add(std::move(step), body.program.notes[i], body.report.steps[i]);
+    CompileReport::Step reported = body.report.steps[i];
+    reported.nodes.clear();  // they are numbers of the body's graph
+    add(std::move(step), body.program.notes[i], reported);
   }
   for (const auto& [from, to] : places.copies)
     add(runtime::step::Copy{.from = from, .to = to, .bytes = program.values[to.value].bytes},

@@ -14,22 +14,6 @@
 namespace tessera::rules {
 namespace {
 
-/// What a node of index notation means on its inputs; nothing for other kinds of nodes.
-std::optional<Definition> definition_of(const Graph& graph, const GraphNode& node) {
-  if (node.op->kind() != OpDef::Kind::Core) return {};
-  std::vector<ValueInfo> inputs;
-  for (const ValueId id : graph.inputs(node)) {
-    const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
-    inputs.push_back(!id.present()         ? ValueInfo{.present = false}
-                     : constant != nullptr ? constant_info(*constant)
-                                           : ValueInfo{.type = graph.type(id)});
-  }
-  const std::optional<Signature> in = signature_of(inputs);
-  if (!in) return {};
-  auto definition = node.op->define(*node.attrs, *in);
-  return definition ? std::optional(*std::move(definition)) : std::nullopt;
-}
-
 /// The function that a node applies to the elements of its operands, in their order.
 std::optional<Fn> function_of(const Definition& definition) {
   const auto* apply = std::get_if<node::Apply>(&definition.outputs[0].value.node());
@@ -230,6 +214,21 @@ std::string explain(const Rule& rule) {
                       numerics_in_words(rule.numerics));
   if (!rule.found.empty()) text += fmt::format("found  {}\n", rule.found);
   return text + "\nsource\n" + elements_of(rule.source) + "\ntarget\n" + elements_of(rule.target);
+}
+
+std::optional<Definition> definition_of(const Graph& graph, const GraphNode& node) {
+  if (node.op->kind() != OpDef::Kind::Core) return {};
+  std::vector<ValueInfo> inputs;
+  for (const ValueId id : graph.inputs(node)) {
+    const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
+    inputs.push_back(!id.present()         ? ValueInfo{.present = false}
+                     : constant != nullptr ? constant_info(*constant)
+                                           : ValueInfo{.type = graph.type(id)});
+  }
+  const std::optional<Signature> in = signature_of(inputs);
+  if (!in) return {};
+  auto definition = node.op->define(*node.attrs, *in);
+  return definition ? std::optional(*std::move(definition)) : std::nullopt;
 }
 
 std::string to_dot(const Rule& rule) {

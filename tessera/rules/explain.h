@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ std::string in_words(const Guard& guard);
 /// The rule in words: the equation, its inputs, when it holds and how nearly, and what each side
 /// computes, element by element.
 std::string explain(const Rule& rule);
+
+/// Definition of a node on its inputs; none for a node that is not a core operator, or whose inputs
+/// have unknown ranks.
+std::optional<Definition> definition_of(const Graph& graph, const GraphNode& node);
 
 /// Source and target side by side, for Graphviz.
 std::string to_dot(const Rule& rule);

@@ -82,7 +82,7 @@ Expected<Graph> RewriteMoves::normalized(const Graph& graph,
                                                     passes::data_movement_rewrite(rest),
                                                     passes::cse_rewrite(rest), std::move(helpful)})
                              .run());
-    applied.insert(applied.end(), by_rules.begin(), by_rules.end());
+    for (const passes::Change& change : by_rules) applied.push_back(change.what);
     if (by_rules.empty()) break;
   }
   return current;

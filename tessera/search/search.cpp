@@ -90,7 +90,7 @@ class Search {
                 passes::optimize(graph, {.exact = options_.exact, .disabled = {"recognize"}}));
     for (const passes::Record& record : made.log)
       if (record.pass == "algebra")
-        applied.insert(applied.end(), record.changes.begin(), record.changes.end());
+        for (const passes::Change& change : record.changes) applied.push_back(change.what);
     return std::move(made.graph);
   }
 

@@ -22,8 +22,8 @@ std::vector<std::string> named(const Graph& graph, const passes::Options& option
   testing::expect_same_results(graph, result->graph, 1e-4);
   for (const passes::Record& record : result->log)
     if (record.pass == "recognize")
-      for (const std::string& change : record.changes)
-        names.push_back(change.substr(0, change.find(" of ")));
+      for (const passes::Change& change : record.changes)
+        names.push_back(change.what.substr(0, change.what.find(" of ")));
   return names;
 }
 

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tessera/driver/compile_model.h"
+#include "tessera/driver/prove.h"
+#include "tessera/driver/step_profile.h"
+#include "tessera/report/event_log.h"
+
+namespace tessera {
+
+/// Model and its original graph.
+void add_model(report::EventLog& log, const Model& model, const std::string& file);
+
+/// Passes with their changes, and the rules that they applied, with proofs.
+Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes::Record>& passes);
+
+/// Graph search: its result, and the rules that it applied, with proofs.
+Expected<Done> add_search(report::EventLog& log, const SearchReport& search);
+
+/// Rewritten graph, "optimized" or "compiled", with the original nodes that each of its nodes came
+/// from.
+struct RewrittenGraph {
+  std::string which = {};
+  const Graph& original;
+  const Graph& rewritten;
+};
+void add_rewritten_graph(report::EventLog& log, const RewrittenGraph& of);
+
+/// Compilation of a model: graphs, passes, search, memory and times.
+/// Needs: CompileModelOptions::keep_graph.
+struct CompilationRecords {
+  const Model& model;
+  std::string file = {};
+  const CompiledModel& compiled;
+  const CompileModelOptions& options;
+  std::string architecture = {};                 // of the program
+  double peak_gflops = 0, bandwidth_gbytes = 0;  // of the target, if they were measured
+};
+Expected<Done> add_compilation(report::EventLog& log, const CompilationRecords& of);
+
+/// Steps, values, memory and kernels of a program, for the machine that it was compiled for. Add it
+/// after the compilation and the profile: kernels that take longest are shown in full.
+struct ProgramRecords {
+  const runtime::Program& program;
+  const CompiledModel* compiled = nullptr;  // null for a saved program
+  machine::Machine machine = {};
+};
+void add_program(report::EventLog& log, const ProgramRecords& of);
+
+/// Times of steps and of whole runs, and the spans of the last run.
+void add_profile(report::EventLog& log, const StepProfile& profile);
+
+/// A program with the model that it was compiled from, and its profile. Measures the peak rates of
+/// the CPU cores in use, for the roofline.
+struct ModelRecords {
+  const Model& model;  // of a saved program: its signature
+  std::string file = {};
+  const runtime::Program& program;
+  int threads = 1;
+  const CompiledModel* compiled = nullptr;       // null for a saved program, as
+  const CompileModelOptions* options = nullptr;  // these are
+  const StepProfile* profile = nullptr;          // null if nothing was measured
+};
+Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of);
+
+/// Equivalence check of two model files.
+struct ProofRecords {
+  std::string source = {}, target = {};
+  const prove::SweepResult& result;
+  double seconds = 0;
+};
+void add_proof(report::EventLog& log, const ProofRecords& of);
+
+}  // namespace tessera
