@@ -56,7 +56,11 @@ def text(name, batch=1, length=64):
 def model(name, batch=1, small=False):
     """A model in evaluation mode, and positional and keyword arguments for it."""
     torch.manual_seed(0)
-    made, arguments, keywords = vision(name, batch, 64 if small and name != "vit_b_16" else None) if name in VISION else text(name, batch)
+    made, arguments, keywords = vision(name, batch, 96 if small and name != "vit_b_16" else None) if name in VISION else text(name, batch)
+    with torch.no_grad():  # heads that are initialized with zeros would hide what comes before them
+        for parameter in made.parameters():
+            if not parameter.any():
+                parameter.normal_(std=0.02)
     return made.eval(), arguments, keywords
 
 

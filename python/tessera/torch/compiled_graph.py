@@ -11,7 +11,7 @@ import torch
 
 from .check import checked_call
 from .options import Options
-from .plan import Plan, numbers_of, traced_values
+from .plan import Plan, traced_values
 
 
 class CompiledGraph:
@@ -67,7 +67,7 @@ class CompiledGraph:
         values = traced_values(self.module, arguments if self._is_dynamic else None)
         # Compilation is no part of what is traced, differentiated or cast.
         with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
-            plan = Plan(self.module, values, self._weights(arguments), self.options)
+            plan = Plan(self.module, values, arguments, self._weights(arguments), self.options)
         self.compilations += 1
         self.seconds += time.perf_counter() - start
         warn_about(plan.declined)
@@ -79,36 +79,28 @@ class CompiledGraph:
     def plan_for(self, arguments) -> Plan:
         key = self._key(arguments)
         plan = self._plans.get(key)
-        if plan is not None and (self.options.freeze or self._is_current(plan, arguments)):
+        if plan is not None and (self.options.freeze or plan.packed.match(arguments)):
             return plan
         with self._lock:
             plan = self._plans.get(key)
-            if plan is not None and not self._is_current(plan, arguments):
-                for i, address, version in plan.packed:
-                    if numbers_of(arguments[i]) != (address, version):
-                        self._changes[i] += 1
-                plan = None
+            if plan is not None and not self.options.freeze:
+                changed = plan.packed.changes(arguments)
+                self._changes.update(changed)
+                plan = None if changed else plan
             if plan is None:
                 plan = self._compile(key, arguments)
             self._plans.move_to_end(key)
             return plan
 
-    @staticmethod
-    def _is_current(plan, arguments):
-        for i, address, version in plan.packed:
-            tensor = arguments[i]
-            if tensor._version != version or tensor.data_ptr() != address:
-                return False
-        return True
-
     def __call__(self, arguments: list) -> list:
         plan = self.plan_for(arguments)
-        taken = list(arguments)
-        arguments.clear()
         if self._checks:
             self._checks -= 1
-            return checked_call(self, plan, taken)
-        return plan.run(taken, self.clock)
+            results = checked_call(self, plan, arguments)
+        else:
+            results = plan.run(arguments, self.clock)
+        arguments.clear()
+        return results
 
 
 _warned = set()

@@ -74,7 +74,7 @@ def _import(module, values, constants, inputs) -> ImportedModel:
         importer = Importer(segment, values, constants, keeps_strides=False)
         model = importer.model()
     except ImportFailure as failure:
-        raise CannotImport(f"{failure.node.target}: {failure.why}") from None
+        raise CannotImport(f"{failure.nodes[0].target}: {failure.why}") from None
     return ImportedModel(model, [node.name for node in inputs], device)
 
 

@@ -17,11 +17,11 @@ from .partition import Segment, is_size, is_size_function, packet_name
 
 
 class ImportFailure(Exception):
-    """A node that cannot be imported, and why."""
+    """Nodes that cannot be imported, and why."""
 
-    def __init__(self, node, why: str):
+    def __init__(self, nodes: list, why: str):
         super().__init__(why)
-        self.node, self.why = node, why
+        self.nodes, self.why = nodes, why
 
 
 def dense_order(tensor) -> Optional[list[int]]:
@@ -53,7 +53,8 @@ class OutputLayout:
     """How a result of a program becomes a tensor with the strides that were traced."""
 
     order: Optional[list[int]] = None  # axes of the tensor among those of the result
-    strides: Optional[tuple] = None  # of a tensor that is dense in no order: it is copied
+    strides: Optional[tuple] = None  # where the order does not tell them: of axes of size 1
+    is_copied: bool = False  # it is dense in no order
 
 
 def input_layout(tensor) -> InputLayout:
@@ -64,12 +65,18 @@ def input_layout(tensor) -> InputLayout:
 
 
 def output_layout(tensor) -> OutputLayout:
+    strides = tuple(tensor.stride())
     if is_contiguous(tensor):
-        return OutputLayout()
-    order = dense_order(tensor)
-    if order is None:
-        return OutputLayout(strides=tuple(tensor.stride()))
-    return OutputLayout(order)
+        order = None
+    else:
+        order = dense_order(tensor)
+        if order is None:
+            return OutputLayout(strides=strides, is_copied=True)
+    natural, step = [0] * tensor.dim(), 1
+    for axis in reversed(order if order is not None else range(tensor.dim())):
+        natural[axis] = step
+        step *= max(tensor.shape[axis], 1)
+    return OutputLayout(order, None if tuple(natural) == strides else strides)
 
 
 def inverse(order):
@@ -108,7 +115,8 @@ class Importer:
                 value = self.emitter.input(node.name, tensor.dtype, [tensor.shape[axis] for axis in layout.order])
                 value = self.emitter.permute(value, inverse(layout.order))
         except Unsupported as failure:
-            raise ImportFailure(node, str(failure)) from None
+            users = [user for user in self._segment.nodes if node in user.all_input_nodes]
+            raise ImportFailure(users, str(failure)) from None
         self.environment[node] = value
 
     def _output(self, node):
@@ -135,16 +143,20 @@ class Importer:
             if node.target is operator.getitem:
                 self._item(node)
                 return
-            arguments = torch.fx.map_arg(node.args, self._get)
-            keywords = torch.fx.map_arg(node.kwargs, self._get)
-            result = ROWS[packet_name(node.target)](self.emitter, self.values[node], *arguments, **keywords)
+            traced = self.values[node]
+            if isinstance(traced, torch.Tensor) and traced.numel() == 0:
+                result = self.emitter.full(traced.shape, 0, traced.dtype)
+            else:
+                arguments = torch.fx.map_arg(node.args, self._get)
+                keywords = torch.fx.map_arg(node.kwargs, self._get)
+                result = ROWS[packet_name(node.target)](self.emitter, traced, *arguments, **keywords)
             self._check(result, self.values[node])
         except Unsupported as failure:
-            raise ImportFailure(node, str(failure)) from None
+            raise ImportFailure([node], str(failure)) from None
         except _tessera.Error as failure:
-            raise ImportFailure(node, str(failure).splitlines()[0]) from None
+            raise ImportFailure([node], str(failure).splitlines()[0]) from None
         except TypeError as failure:  # an overload whose arguments the row does not take
-            raise ImportFailure(node, f"its arguments: {failure}") from failure
+            raise ImportFailure([node], f"its arguments: {failure}") from failure
         self.environment[node] = result
 
     def _item(self, node):
@@ -157,7 +169,7 @@ class Importer:
                 raise Unsupported(f"result {index} is not computed")
             self._check(item, self.values[node])
         except (Unsupported, _tessera.Error) as failure:
-            raise ImportFailure(source, str(failure).splitlines()[0]) from None
+            raise ImportFailure([source], str(failure).splitlines()[0]) from None
         self.environment[node] = item
 
     def _check(self, result, traced):

@@ -7,16 +7,12 @@ import operator
 
 import torch
 
-from .importer import ImportFailure, Importer, OutputLayout
+from .. import _tessera
+from .importer import ImportFailure, Importer, OutputLayout, inverse
 from .options import Options
 from .partition import (
-    Segment, is_size, is_size_function, is_write, packet_name, reason_to_decline, segments,
+    Segment, is_size, is_size_function, is_write, reason_to_decline, segments,
 )
-
-
-def numbers_of(tensor) -> tuple:
-    """What tells whether a weight is the one that was packed: its address and version."""
-    return (tensor.data_ptr(), tensor._version)
 
 
 def traced_values(module, arguments=None) -> dict:
@@ -58,6 +54,11 @@ class ProgramStep:
         self._plain_inputs = all(layout.order is None and not layout.is_copied for layout in self.input_layouts)
         self._plain_outputs = all(layout == OutputLayout() for layout in self.output_layouts)
 
+    @property
+    def is_plain(self):
+        """Whether tensors go in and out as they are."""
+        return self._plain_inputs and self._plain_outputs
+
     def run(self, slots):
         tensors = [slots[i] for i in self.inputs]
         if not self._plain_inputs:
@@ -79,9 +80,11 @@ class ProgramStep:
 
 def _laid_out(result, layout):
     if layout.order is not None:
-        return result.permute([layout.order.index(axis) for axis in range(len(layout.order))])
+        result = result.permute(inverse(layout.order))
     if layout.strides is None:
         return result
+    if not layout.is_copied:
+        return result.as_strided(result.shape, layout.strides)
     # Elements of expanded axes share memory: one of each is written.
     tensor = torch.empty_strided(result.shape, layout.strides, dtype=result.dtype, device=result.device)
     distinct = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in layout.strides)
@@ -112,7 +115,7 @@ class _Slot:
 class Plan:
     """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs."""
 
-    def __init__(self, module, values: dict, weights: dict, options: Options):
+    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options):
         self._values, self._options = values, options
         self._graph = module.graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
@@ -122,10 +125,8 @@ class Plan:
         self._constants = {
             self._placeholders[i]: tensor for i, tensor in weights.items() if self._placeholders[i] not in written
         }
-        self.packed = [
-            (i, *numbers_of(weights[i])) for i in weights if self._placeholders[i] in self._constants
-        ]
-        self._module = module
+        packed = [i for i in weights if self._placeholders[i] in self._constants and not weights[i].is_inference()]
+        self.packed = _tessera.TensorVersions(arguments, packed)
         for node in self._graph.nodes:
             if node.op == "get_attr" and isinstance(getattr(module, str(node.target), None), torch.Tensor):
                 self._constants[node] = getattr(module, node.target)
@@ -196,8 +197,7 @@ class Plan:
                         imported[id(segment)] = (importer, importer.model())
                 break
             except ImportFailure as failure:
-                for node in ([failure.node] if failure.node.op == "call_function" else failure.node.users):
-                    self.declined[node] = failure.why
+                self.declined.update((node, failure.why) for node in failure.nodes)
         self.steps = []
         for item in order:
             if not isinstance(item, Segment):
@@ -238,7 +238,16 @@ class Plan:
             else:
                 self.results.append(self._values[node] if isinstance(node, torch.fx.Node) else node)
 
+        step = self.steps[0] if len(self.steps) == 1 else None
+        self._only_program = None
+        if isinstance(step, ProgramStep) and step.is_plain and step.inputs and not self._writes:
+            if self.results == [_Slot(slot) for slot in step.outputs]:
+                self._only_program = step.program
+
     def run(self, arguments: list, clock=None) -> list:
+        if self._only_program is not None and clock is None:  # a call that costs little
+            results = self._only_program(*[arguments[i] for i in self.steps[0].inputs])
+            return [results] if len(self.results) == 1 else list(results)
         slots = arguments + [None] * self._extra
         for slot, tensor in self._attributes:
             slots[slot] = tensor

@@ -242,7 +242,10 @@ def expm1(e, x):
 
 def _round(e, out, x, decimals=0):
     if decimals:
-        raise Unsupported("rounding to decimals")
+        factor = float(10 ** abs(decimals))
+        value = e.cast(x, compute_dtype(x.dtype))
+        scaled = e.op("round", value * factor if decimals > 0 else value / factor)
+        return e.cast(scaled / factor if decimals > 0 else scaled * factor, out.dtype)
     return _floats_only(lambda e, x: e.op("round", x))(e, out, x)
 
 
@@ -253,6 +256,27 @@ def _sign(e, out, x):
     one, zero = e.number(1, x.dtype), e.number(0, x.dtype)
     return e.op("where", x.greater(0), one, e.op("where", x.less(0), e.number(-1, x.dtype), zero)) if x.dtype.is_signed \
         else e.op("where", x.greater(0), one, zero)
+
+
+def _is_negative(e, x):
+    """Whether the sign bit is set; -0 is told by its reciprocal."""
+    if not x.dtype.is_floating_point:
+        return x.less(0) if x.dtype.is_signed else e.full(x.shape, False, torch.bool)
+    zero = x.equals(0)
+    return e.op("logical_or", x.less(0), e.op("logical_and", zero, (1.0 / e.where(zero, x, 1.0)).less(0)))
+
+
+def _copysign(e, out, x, y):
+    dtype = compute_dtype(out.dtype)
+    magnitude = e.op("abs", operand(e, x, dtype))
+    return e.cast(e.where(_is_negative(e, operand(e, y, dtype)), -magnitude, magnitude), out.dtype)
+
+
+def _angle(e, out, x):
+    if not x.dtype.is_floating_point:
+        return e.cast(e.where(x.less(0), e.number(math.pi, out.dtype), 0.0), out.dtype) if x.dtype.is_signed \
+            else e.full(out.shape, 0.0, out.dtype)
+    return e.where(e.op("is_nan", x), x, e.where(x.less(0), e.number(math.pi, x.dtype), 0.0))
 
 
 def _is(op):
@@ -337,6 +361,35 @@ def _nan_to_num(e, out, x, nan=None, posinf=None, neginf=None):
     return e.cast(e.where(negative, limits.min if neginf is None else float(neginf), value), out.dtype)
 
 
+def _ignoring_nan(op):
+    def row(e, out, x, y):
+        x, y = operand(e, x, out.dtype), operand(e, y, out.dtype)
+        if not out.dtype.is_floating_point:
+            return _bitwise(op, "logical_or" if op == "max" else "logical_and")(e, out, x, y)
+        larger = e.op(op, x, y)
+        return e.where(e.op("is_nan", x), y, e.where(e.op("is_nan", y), x, larger))
+
+    return row
+
+
+def _lerp(e, out, x, end, weight):
+    dtype = compute_dtype(out.dtype)
+    x, end, weight = (operand(e, v, dtype) for v in (x, end, weight))
+    step = end - x
+    near = e.op("abs", weight).less(0.5)
+    return e.cast(e.where(near, x + weight * step, end - step * (1.0 - weight)), out.dtype)
+
+
+def _hypot(e, x, y):
+    """Length of (x, y) without overflow: the larger one times sqrt(1 + ratio^2)."""
+    x, y = e.op("abs", x), e.op("abs", y)
+    large, small = e.op("max", x, y), e.op("min", x, y)
+    ratio = small / e.where(large.equals(0), 1.0, large)
+    finite = large * e.op("sqrt", ratio * ratio + 1.0)
+    infinite = e.op("logical_or", e.op("is_inf", x), e.op("is_inf", y))
+    return e.where(infinite, e.number(math.inf, x.dtype), finite)
+
+
 UNARY = ("acos acosh asin asinh atan atanh cos cosh erf exp log reciprocal sigmoid sin sinh sqrt tan tanh mish "
          "neg").split()
 
@@ -346,6 +399,7 @@ ROWS = {
     "add": _arithmetic("add", "logical_or"),
     "addcdiv": _scaled(lambda x, y, z, value: x + y / z * value),
     "addcmul": _scaled(lambda x, y, z, value: x + y * z * value),
+    "angle": _angle,
     "atan2": _formula(_atan2),
     "bitwise_and": _bitwise("bitwise_and", "logical_and"),
     "bitwise_left_shift": _shift("LEFT"),
@@ -358,6 +412,7 @@ ROWS = {
     "clamp_max": lambda e, out, x, high: _clamp(e, out, x, None, high),
     "clamp_min": lambda e, out, x, low: _clamp(e, out, x, low, None),
     "copy": _copy,
+    "copysign": _copysign,
     "div": _div,
     "elu": _elu,
     "eq": _comparison("equal"),
@@ -368,6 +423,8 @@ ROWS = {
     "floor": _floats_only(lambda e, x: e.op("floor", x)),
     "floor_divide": _floor_divide,
     "fmod": _op("mod", fmod=1),
+    "fmax": _ignoring_nan("max"),
+    "fmin": _ignoring_nan("min"),
     "frac": _formula(lambda e, x: x - _trunc(e, x)),
     "ge": _comparison("greater_or_equal"),
     "gelu": _gelu,
@@ -375,12 +432,14 @@ ROWS = {
     "hardsigmoid": _formula(lambda e, x: e.op("hard_sigmoid", x, alpha=1 / 6, beta=0.5)),
     "hardswish": _op("hard_swish"),
     "hardtanh": _hardtanh,
+    "hypot": _formula(_hypot),
     "isinf": _is("is_inf"),
     "isnan": _is("is_nan"),
     "isneginf": _is_signed_infinity(detect_positive=0),
     "isposinf": _is_signed_infinity(detect_negative=0),
     "le": _comparison("less_or_equal"),
     "leaky_relu": _leaky_relu,
+    "lerp": _lerp,
     "log10": _formula(lambda e, x: e.op("log", x) * (1 / math.log(10))),
     "log1p": _formula(log1p),
     "log2": _formula(lambda e, x: e.op("log", x) * (1 / math.log(2))),

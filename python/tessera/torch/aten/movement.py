@@ -7,7 +7,7 @@ import math
 import torch
 
 from ..emitter import TensorValue, Unsupported
-from .elementwise import operand
+from .elementwise import common_dtype, operand
 
 
 def _reshaped(e, out, x, *_, **__):
@@ -56,6 +56,10 @@ def _slice(e, out, x, dim=0, start=None, end=None, step=1):
     dim %= x.rank
     start, end = _bounds(x.shape[dim], start, end)
     return x if (start, end, step) == (0, x.shape[dim], 1) else e.slice(x, dim, start, end, step)
+
+
+def _narrow(e, out, x, dim, start, length):
+    return _slice(e, out, x, dim, start, start + length)
 
 
 def _pieces(e, x, sizes, dim):
@@ -150,6 +154,21 @@ def _diagonal(e, out, x, offset=0, dim1=0, dim2=1):
     start = offset if offset >= 0 else -offset * columns
     positions = e.ints(start + i * (columns + 1) for i in range(count))
     return e.op("gather", moved, positions, axis=len(rest))
+
+
+def _diagonal_scatter(e, out, x, source, offset=0, dim1=0, dim2=1):
+    dim1, dim2 = dim1 % x.rank, dim2 % x.rank
+    rest = [axis for axis in range(x.rank) if axis not in (dim1, dim2)]
+    rows, columns = x.shape[dim1], x.shape[dim2]
+    if source.numel == 0:
+        return x
+    order = rest + [dim1, dim2]
+    moved = e.reshape(e.permute(x, order), [*(x.shape[axis] for axis in rest), rows * columns])
+    start = offset if offset >= 0 else -offset * columns
+    positions = e.ints(start + i * (columns + 1) for i in range(source.shape[-1]))
+    written = e.op("scatter_elements", moved, e.expand(positions, source.shape), e.cast(source, x.dtype), axis=len(rest))
+    back = e.reshape(written, [x.shape[axis] for axis in order])
+    return e.permute(back, [order.index(axis) for axis in range(x.rank)])
 
 
 def _triangle(upper):
@@ -337,10 +356,99 @@ def _scatter_add(e, out, x, dim, index, source):
 
 
 def _scatter_reduce(e, out, x, dim, index, source, reduce, include_self=True):
+    if x.dtype == torch.bool:
+        raise Unsupported("a reduction of bool")
+    if reduce == "mean":
+        return _scatter_mean(e, x, dim, index, source, include_self)
     reductions = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduce not in reductions or not include_self or x.dtype == torch.bool:
-        raise Unsupported(f"scatter_reduce by {reduce} with include_self={include_self}")
+    if not include_self:  # what is written to starts from the neutral element
+        x = _scatter(e, x, dim, index, _neutral(x.dtype, reduce), "none")
     return _scatter(e, x, dim, index, source, reductions[reduce])
+
+
+def _neutral(dtype, reduce):
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    if dtype.is_floating_point:
+        return -math.inf if reduce == "amax" else math.inf
+    limits = torch.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
+
+
+def _scatter_mean(e, x, dim, index, source, include_self):
+    if not x.dtype.is_floating_point:
+        raise Unsupported("a mean of integers")
+    total = x if include_self else _scatter(e, x, dim, index, 0.0, "none")
+    total = _scatter(e, total, dim, index, source, "add")
+    count = _scatter(e, e.full(x.shape, float(include_self), x.dtype), dim, index, 1.0, "add")
+    return total / e.op("max", count, e.number(1.0, x.dtype))
+
+
+def _index_reduce(e, out, x, dim, index, source, reduce, include_self=True):
+    if x.rank == 0 or source.rank == 0:
+        raise Unsupported("an index of a number")
+    shape = [1] * source.rank
+    shape[dim] = index.numel
+    index = e.expand(e.reshape(e.cast(index, torch.int64), shape), source.shape)
+    reduce = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
+    return _scatter_reduce(e, out, x, dim, index, source, reduce, include_self)
+
+
+def _unfold(e, out, x, dim, size, step):
+    if x.rank == 0:
+        return e.reshape(x, out.shape)
+    dim %= x.rank
+    count = out.shape[dim]
+    positions = e.reshape(e.ints(i * step + j for i in range(count) for j in range(size)), [count, size])
+    windows = e.op("gather", x, positions, axis=dim)
+    return e.permute(windows, [*range(dim + 1), *range(dim + 2, windows.rank), dim + 1])
+
+
+def _put(e, out, x, index, source, accumulate=False):
+    if accumulate and x.dtype == torch.bool:
+        raise Unsupported("a sum of bool")
+    if index.numel == 0:
+        return x
+    flat = _scatter(e, e.reshape(x, [x.numel]), 0, e.reshape(index, [index.numel]),
+                    e.reshape(source, [source.numel]), "add" if accumulate else "none")
+    return e.reshape(flat, x.shape)
+
+
+def _masked_scatter(e, out, x, mask, source):
+    """Elements of source in order, where the mask holds."""
+    if x.numel == 0 or source.numel == 0:
+        return x
+    kept = e.reshape(e.expand(mask, x.shape), [x.numel])
+    order = e.op("cum_sum", e.cast(kept, torch.int64), e.number(0, torch.int64)) - 1
+    order = e.op("min", e.op("max", order, e.number(0, torch.int64)), e.number(source.numel - 1, torch.int64))
+    values = e.op("gather", e.reshape(source, [source.numel]), order, axis=0)
+    return e.reshape(e.op("where", kept, values, e.reshape(x, [x.numel])), x.shape)
+
+
+def _bucketize(e, boundaries, values, right, dtype):
+    """The number of boundaries along the last axis that are below each value, or not above it."""
+    if boundaries.rank > 1:
+        boundaries = e.reshape(boundaries, [*boundaries.shape[:-1], 1, boundaries.shape[-1]])
+    if boundaries.shape[-1] * max(values.numel, 1) > 2**24:
+        raise Unsupported("a search among many boundaries")
+    common = common_dtype(boundaries, values)
+    x = e.reshape(e.cast(values, common), [*values.shape, 1])
+    below = e.op("less_or_equal" if right else "less", e.cast(boundaries, common), x)
+    return e.reduce("reduce_sum", e.cast(below, dtype), [below.rank - 1], False)
+
+
+def _searchsorted(e, out, boundaries, values, *, out_int32=False, right=False, side=None, sorter=None):
+    if sorter is not None or not isinstance(values, TensorValue) or 0 in (boundaries.numel, values.numel):
+        raise Unsupported("a search with a sorter, of a number or among no elements")
+    return _bucketize(e, boundaries, values, right or side == "right", out.dtype)
+
+
+def _bucketize_row(e, out, values, boundaries, *, out_int32=False, right=False):
+    if not isinstance(values, TensorValue):
+        raise Unsupported("a search of a number")
+    if boundaries.numel == 0:
+        return e.full(out.shape, 0, out.dtype)
+    return _bucketize(e, boundaries, values, right, out.dtype)
 
 
 def _full(e, out, size, value, **_):
@@ -382,19 +490,20 @@ ROWS = {
     "arange": _computed_by_torch(torch.arange),
     "as_strided": _as_strided,
     "as_strided_scatter": _as_strided_scatter,
+    "bucketize": _bucketize_row,
     "cat": _cat,
     "clone": _same,
     "constant_pad_nd": _constant_pad,
     "contiguous": _same,
     "detach": _same,
     "diagonal": _diagonal,
+    "diagonal_scatter": _diagonal_scatter,
     "embedding": _embedding,
     "empty": _filled(0),
     "empty_like": _filled(0),
     "empty_permuted": _filled(0),
     "empty_strided": _filled(0),
     "expand": _expand,
-    "expand_copy": _expand,
     "eye": _computed_by_torch(torch.eye),
     "flip": _flip,
     "full": _full,
@@ -402,11 +511,14 @@ ROWS = {
     "gather": _gather,
     "index": _index,
     "index_put": _index_put,
+    "index_reduce": _index_reduce,
     "index_select": _index_select,
     "lift_fresh": _same,
     "lift_fresh_copy": _same,
     "linspace": _computed_by_torch(torch.linspace),
     "logspace": _computed_by_torch(torch.logspace),
+    "masked_scatter": _masked_scatter,
+    "narrow_copy": _narrow,
     "new_empty": _filled(0),
     "new_empty_strided": _filled(0),
     "new_full": _new_full,
@@ -415,7 +527,7 @@ ROWS = {
     "ones": _filled(1),
     "ones_like": _filled(1),
     "permute": _permute,
-    "permute_copy": _permute,
+    "put": _put,
     "reflection_pad1d": _pad("reflect"),
     "reflection_pad2d": _pad("reflect"),
     "reflection_pad3d": _pad("reflect"),
@@ -429,6 +541,7 @@ ROWS = {
     "scatter": _scatter_write,
     "scatter_add": _scatter_add,
     "scatter_reduce": _scatter_reduce,
+    "searchsorted": _searchsorted,
     "select": _select,
     "select_scatter": _select_scatter,
     "slice": _slice,
@@ -442,8 +555,13 @@ ROWS = {
     "tril": _triangle(0),
     "triu": _triangle(1),
     "unbind": _unbind,
+    "unfold": _unfold,
     "unsqueeze": _reshaped,
     "view": _reshaped,
     "zeros": _filled(0),
     "zeros_like": _filled(0),
 }
+# Copies of views: the same elements.
+ROWS.update({f"{name}_copy": ROWS[name] for name in
+             "alias as_strided detach diagonal expand permute select slice split split_with_sizes squeeze t transpose "
+             "unbind unfold unsqueeze view".split()})

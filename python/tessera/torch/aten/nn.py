@@ -8,9 +8,10 @@ import torch
 
 from ..emitter import Unsupported, compute_dtype
 from .elementwise import operand
+from .reductions import vector_norm
 
 
-def _spatial(values, rank):
+def spatial(values, rank):
     return list(values) * rank if len(values) == 1 else list(values)
 
 
@@ -46,6 +47,20 @@ def _addmm(e, out, bias, x, y, beta=1, alpha=1):
     return e.cast(product + (bias if beta == 1 else bias * beta), out.dtype)
 
 
+def _addbmm(e, out, bias, x, y, beta=1, alpha=1):
+    """The sum of the products of a batch."""
+    batch, rows, inner = x.shape
+    x = e.reshape(e.permute(x, [1, 0, 2]), [rows, batch * inner])
+    return _addmm(e, out, bias, x, e.reshape(y, [batch * inner, y.shape[2]]), beta, alpha)
+
+
+def _cdist(e, out, x, y, p, compute_mode=None):
+    if x.numel == 0 or y.numel == 0:
+        return e.full(out.shape, 0.0, out.dtype)
+    difference = e.reshape(x, [*x.shape[:-1], 1, x.shape[-1]]) - e.reshape(y, [*y.shape[:-2], 1, *y.shape[-2:]])
+    return vector_norm(e, out, difference, p, [-1])
+
+
 def _linear(e, out, x, weight, bias=None):
     product = _matmul(e, out.dtype, x, e.permute(weight, [1, 0]))
     return e.cast(product if bias is None else product + e.cast(bias, product.dtype), out.dtype)
@@ -57,10 +72,10 @@ def _convolution(e, out, x, weight, bias, stride, padding, dilation, transposed,
         raise Unsupported("a convolution of no elements")
     dtype = compute_dtype(out.dtype)
     operands = [e.cast(x, dtype), e.cast(weight, dtype)] + ([] if bias is None else [e.cast(bias, dtype)])
-    attributes = dict(strides=_spatial(stride, rank), pads=_spatial(padding, rank) * 2,
-                      dilations=_spatial(dilation, rank), group=groups)
+    attributes = dict(strides=spatial(stride, rank), pads=spatial(padding, rank) * 2,
+                      dilations=spatial(dilation, rank), group=groups)
     if transposed:
-        attributes["output_padding"] = _spatial(output_padding, rank)
+        attributes["output_padding"] = spatial(output_padding, rank)
     return e.cast(e.op("conv_transpose" if transposed else "conv", *operands, **attributes), out.dtype)
 
 
@@ -146,8 +161,8 @@ def _batched(e, x, rank):
 
 
 def _pool_attributes(rank, kernel, stride, padding, dilation, ceil_mode):
-    return dict(kernel_shape=_spatial(kernel, rank), strides=_spatial(stride or kernel, rank),
-                pads=_spatial(padding, rank) * 2, dilations=_spatial(dilation, rank), ceil_mode=int(ceil_mode))
+    return dict(kernel_shape=spatial(kernel, rank), strides=spatial(stride or kernel, rank),
+                pads=spatial(padding, rank) * 2, dilations=spatial(dilation, rank), ceil_mode=int(ceil_mode))
 
 
 def _max_pool(rank):
@@ -180,9 +195,15 @@ def _average_pool(rank):
     return row
 
 
-def adaptive_window(size, count):
-    """Start and end of each window of adaptive pooling."""
-    return [(i * size // count, -((-(i + 1) * size) // count)) for i in range(count)]
+def adaptive_matrix(e, size, count, dtype):
+    """The matrix whose columns are the windows of adaptive pooling along an axis."""
+    means = [[0.0] * count for _ in range(size)]
+    for i in range(count):
+        start, end = i * size // count, -((-(i + 1) * size) // count)
+        for j in range(start, end):
+            means[j][i] = 1 / (end - start)
+    with torch.utils._python_dispatch._disable_current_modes():
+        return e.constant(torch.tensor(means, dtype=dtype))
 
 
 def _adaptive_average_pool(rank):
@@ -200,12 +221,7 @@ def _adaptive_average_pool(rank):
             return e.cast(e.reshape(y, out.shape), x.dtype)
         # Means over windows of different sizes: a matrix for each axis.
         for axis, (size, count) in enumerate(zip(sizes, counts)):
-            means = [[0.0] * count for _ in range(size)]
-            for i, (start, end) in enumerate(adaptive_window(size, count)):
-                for j in range(start, end):
-                    means[j][i] = 1 / (end - start)
-            with torch.utils._python_dispatch._disable_current_modes():
-                matrix = e.constant(torch.tensor(means, dtype=value.dtype))
+            matrix = adaptive_matrix(e, size, count, value.dtype)
             order = list(range(x.rank))
             order[x.rank - rank + axis], order[-1] = order[-1], order[x.rank - rank + axis]
             value = e.permute(e.permute(value, order) @ matrix, order)
@@ -230,6 +246,37 @@ def _flash_attention_cpu(e, out, q, k, v, dropout_p=0.0, is_causal=False, *, att
         raise Unsupported("attention with dropout")
     y = e.cast(_attention(e, q, k, v, attn_mask, is_causal, scale, q.dtype), q.dtype)
     return (y, LazyValue(lambda: _log_sum_exp(e, q, k, attn_mask, is_causal, scale, out[1].dtype)))
+
+
+def _trilinear(e, out, x, y, z, expand1, expand2, expand3, sumdim, unroll_dim=1):
+    def spread(t, axes):
+        shape = list(t.shape)
+        for axis in sorted(axes):
+            shape.insert(axis, 1)
+        return e.reshape(t, shape)
+
+    product = spread(x, expand1) * spread(y, expand2) * spread(z, expand3)
+    return e.reduce("reduce_sum", product, sumdim, False)
+
+
+def _adaptive_max_pool(rank):
+    def row(e, out, x, output_size):
+        sizes, counts = x.shape[-rank:], out[0].shape[-rank:]
+        if any(size % count for size, count in zip(sizes, counts)) or not x.dtype.is_floating_point:
+            raise Unsupported("windows of different sizes")
+        steps = [size // count for size, count in zip(sizes, counts)]
+        return _max_pool(rank)(e, out, x, steps, steps)
+
+    return row
+
+
+def _grid_sample(e, out, x, grid, mode, padding, align_corners):
+    if mode not in (0, 1) or x.numel == 0:
+        raise Unsupported("bicubic sampling, or sampling of no elements")
+    dtype = compute_dtype(x.dtype)
+    y = e.op("grid_sample", e.cast(x, dtype), e.cast(grid, dtype), mode=("linear", "nearest")[mode],
+             padding_mode=("zeros", "border", "reflection")[padding], align_corners=int(align_corners))
+    return e.cast(y, x.dtype)
 
 
 class LazyValue:
@@ -295,7 +342,12 @@ ROWS = {
     "_native_batch_norm_legit_functional": _batch_norm_training,
     "_native_batch_norm_legit_no_training": _batch_norm_inference,
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention_cpu,
+    "_trilinear": _trilinear,
     "adaptive_avg_pool1d": _adaptive_average_pool(1),
+    "_cdist_forward": _cdist,
+    "adaptive_max_pool2d": _adaptive_max_pool(2),
+    "adaptive_max_pool3d": _adaptive_max_pool(3),
+    "addbmm": _addbmm,
     "addmm": _addmm,
     "addmv": lambda e, out, bias, x, y, beta=1, alpha=1: e.reshape(
         _addmm(e, out, e.reshape(bias, [*bias.shape, 1]) if bias.rank else bias, x, e.reshape(y, [y.shape[0], 1]), beta, alpha), out.shape),
@@ -306,6 +358,8 @@ ROWS = {
     "bmm": _mm,
     "convolution": _convolution,
     "dot": _dot,
+    "grid_sampler_2d": _grid_sample,
+    "grid_sampler_3d": _grid_sample,
     "linear": _linear,
     "max_pool2d_with_indices": _max_pool(2),
     "max_pool3d_with_indices": _max_pool(3),

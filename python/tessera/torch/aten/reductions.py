@@ -137,7 +137,7 @@ def _softmax(op):
     return row
 
 
-def _vector_norm(e, out, x, ord=2, dim=None, keepdim=False, dtype=None):
+def vector_norm(e, out, x, ord=2, dim=None, keepdim=False, dtype=None):
     value = e.cast(x, compute_dtype(out.dtype))
     axes = axes_of(x, dim)
     if ord == 2:
@@ -164,6 +164,10 @@ def _logsumexp(e, out, x, dim, keepdim=False):
     return e.cast(e.op("log", total) + e.reshape(largest, total.shape), out.dtype)
 
 
+def _dist(e, out, x, y, p=2):
+    return vector_norm(e, out, x - y, p)
+
+
 ROWS = {
     "all": _all,
     "amax": _extremum("reduce_max"),
@@ -173,7 +177,8 @@ ROWS = {
     "argmin": _position("arg_min"),
     "cumprod": _scan("cum_prod"),
     "cumsum": _scan("cum_sum"),
-    "linalg_vector_norm": _vector_norm,
+    "dist": _dist,
+    "linalg_vector_norm": vector_norm,
     "logsumexp": _logsumexp,
     "max": _extremum_with_position("reduce_max", "arg_max"),
     "mean": _reduction("reduce_mean"),
