@@ -193,6 +193,19 @@ def test_sizes_are_computed():
     assert len(graphs) == 1
 
 
+def test_an_index_into_a_tensor_of_open_size():
+    def function(x, i):
+        return x[i] * 2, x[:, i]
+
+    graphs = []
+    run = compiled(function, graphs, dynamic=True)
+    for n in (3, 5, 4):
+        x, i = torch.randn(n, n), torch.arange(n).flip(0)[:2]
+        for a, b in zip(run(x, i), function(x, i), strict=True):
+            torch.testing.assert_close(a, b)
+    assert [plan.declined for graph in graphs for plan in graph.plans] == [{}] * 3
+
+
 def test_changed_weights_are_seen():
     model, graphs = torch.nn.Linear(3, 2).eval(), []
     run = compiled(model, graphs)
@@ -247,6 +260,43 @@ def test_dropout_is_equal_to_eager_execution():
     expected = function(x)
     torch.manual_seed(3)
     torch.testing.assert_close(compiled(function)(x), expected)
+
+
+def test_random_numbers_are_drawn_in_order():
+    def function(x):
+        first = torch.rand(5) + torch.linalg.svd(x).S  # waits for torch
+        return first * torch.rand_like(first), torch.rand(3), torch.nn.functional.dropout(x, 0.5)
+
+    x = torch.randn(5, 5)
+    torch.manual_seed(3)
+    expected = function(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(function)(x), expected)
+
+
+def test_sizes_that_depend_on_data_are_left_to_torch():
+    def function(x):
+        return x[x > 0].sum() + x.nonzero().shape[0] * x.max().item()
+
+    x = torch.randn(9)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_branches_and_operators_of_others_are_left_to_torch():
+    def function(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,)) * 3
+
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_an_index_out_of_range_is_an_error():
+    table = torch.randn(4, 3)
+    run = compiled(lambda i: table[i] * 2)
+    torch.testing.assert_close(run(torch.tensor([3, -1])), table[[3, -1]] * 2)
+    with pytest.raises(Exception, match="(?i)range|index"):
+        run(torch.tensor([4, 0]))
 
 
 def train(model, x, steps=3, wrap=lambda m: m, optimizer=torch.optim.SGD):

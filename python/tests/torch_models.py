@@ -6,6 +6,7 @@ VISION = ("resnet18 resnet50 resnext50_32x4d mobilenet_v2 mobilenet_v3_small eff
           "shufflenet_v2_x1_0 mnasnet1_0 regnet_y_400mf inception_v3 googlenet vgg16 vit_b_16 swin_t convnext_tiny "
           "maxvit_t").split()
 TEXT = "bert distilbert roberta gpt2 llama qwen3 t5 clip whisper deberta".split()
+TIMED = "resnet18 resnet50 mobilenet_v2 efficientnet_b0 densenet121 squeezenet1_1 vit_b_16 swin_t convnext_tiny bert gpt2 llama".split()
 TRAINED = "resnet18 mobilenet_v2 densenet121 squeezenet1_1 vit_b_16 convnext_tiny bert gpt2 llama".split()
 
 

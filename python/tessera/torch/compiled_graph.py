@@ -11,7 +11,8 @@ import torch
 
 from .check import checked_call
 from .options import Options
-from .plan import Plan, traced_values
+from .partition import reason_to_run_eagerly
+from .plan import EagerPlan, Plan, traced_values
 
 
 class CompiledGraph:
@@ -62,12 +63,18 @@ class CompiledGraph:
                 weights[i] = tensor
         return weights
 
-    def _compile(self, key, arguments):
-        start = time.perf_counter()
+    def _new_plan(self, arguments):
+        why = reason_to_run_eagerly(self.module.graph)
+        if why is not None:
+            return EagerPlan(self.module, why)
         values = traced_values(self.module, arguments if self._is_dynamic else None)
         # Compilation is no part of what is traced, differentiated or cast.
         with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
-            plan = Plan(self.module, values, arguments, self._weights(arguments), self.options)
+            return Plan(self.module, values, arguments, self._weights(arguments), self.options)
+
+    def _compile(self, key, arguments):
+        start = time.perf_counter()
+        plan = self._new_plan(arguments)
         self.compilations += 1
         self.seconds += time.perf_counter() - start
         warn_about(plan.declined)
@@ -80,6 +87,8 @@ class CompiledGraph:
         key = self._key(arguments)
         plan = self._plans.get(key)
         if plan is not None and (self.options.freeze or plan.packed.match(arguments)):
+            if self._is_dynamic:
+                self._plans.move_to_end(key)
             return plan
         with self._lock:
             plan = self._plans.get(key)

@@ -7,6 +7,8 @@ import operator
 
 import torch
 
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
 from .aten import ROWS
 
 # Functions of sizes, which are computed on the host while a graph is imported.
@@ -79,13 +81,27 @@ def reason_to_decline(node, values, device) -> str | None:
     return None
 
 
-def segments(graph, declined) -> tuple[list, list]:
+def reason_to_run_eagerly(graph) -> str | None:
+    """Why a whole graph is left to torch: sizes that depend on data, or nodes whose order matters."""
+    for node in graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)) and free_unbacked_symbols(value):
+            return f"{node.target}: {HOST_DATA}"
+        if node.target._schema.is_mutable and not is_write(node):
+            return f"{node.target}: it writes to its arguments"
+    return None
+
+
+def segments(graph, declined) -> list:
     """Segments and nodes of torch, in the order in which they run: level by level.
 
     The level of a compiled node is one more than that of any node of torch that it depends on, so that nodes of equal
-    level form one program; nodes of torch run right after the program of their level.
+    level form one program; nodes of torch run right after the program of their level. Nodes that draw random numbers
+    keep their order.
     """
-    levels, programs, eager = {}, {}, {}
+    levels, programs, eager, random_level = {}, {}, {}, 0
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr", "output") or is_write(node):
             continue
@@ -94,6 +110,8 @@ def segments(graph, declined) -> tuple[list, list]:
         for other in node.all_input_nodes:
             if other in levels:
                 level = max(level, levels[other] + (other in declined and not is_eager))
+        if declined.get(node) == RANDOM:
+            level = random_level = max(level, random_level)
         levels[node] = level
         if is_eager:
             eager.setdefault(level, []).append(node)
@@ -104,4 +122,4 @@ def segments(graph, declined) -> tuple[list, list]:
         if level in programs:
             order.append(programs[level])
         order.extend(eager.get(level, []))
-    return order, levels
+    return order

@@ -112,6 +112,21 @@ class _Slot:
     index: int
 
 
+class EagerPlan:
+    """A graph that torch runs as a whole."""
+
+    def __init__(self, module, why: str):
+        self._module, self.steps = module, []
+        self.declined = {
+            node: why for node in module.graph.nodes if node.op not in ("placeholder", "get_attr", "output")
+        }
+        self.packed = _tessera.TensorVersions([], [])
+
+    def run(self, arguments: list, clock=None) -> list:
+        results = clock.time(self._module, arguments) if clock is not None else self._module(*arguments)
+        return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
 class Plan:
     """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs."""
 
@@ -127,9 +142,10 @@ class Plan:
         }
         packed = [i for i in weights if self._placeholders[i] in self._constants and not weights[i].is_inference()]
         self.packed = _tessera.TensorVersions(arguments, packed)
+        self._module = module
         for node in self._graph.nodes:
-            if node.op == "get_attr" and isinstance(getattr(module, str(node.target), None), torch.Tensor):
-                self._constants[node] = getattr(module, node.target)
+            if node.op == "get_attr" and isinstance(values[node], torch.Tensor):
+                self._constants[node] = operator.attrgetter(node.target)(module)
         self._decline()
         self._assign_slots()
         self._build()
@@ -165,7 +181,7 @@ class Plan:
         for node in self._graph.nodes:  # parts of what torch computes are taken by torch
             if node.op == "call_function" and node.target is operator.getitem and node.args[0] in self.declined:
                 self.declined.setdefault(node, "")
-        order, _ = segments(self._graph, self.declined)
+        order = segments(self._graph, self.declined)
         for segment in order:
             if isinstance(segment, Segment):
                 self._connect(segment)
@@ -218,9 +234,9 @@ class Plan:
 
     def _finish(self):
         self._attributes = [
-            (self._slots[node], self._constants[node])
+            (self._slots[node], operator.attrgetter(node.target)(self._module))
             for node in self._graph.nodes
-            if node.op == "get_attr" and node in self._constants
+            if node.op == "get_attr"
         ]
         self._writes, results = [], None
         target = {}
