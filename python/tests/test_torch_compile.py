@@ -345,6 +345,21 @@ def test_gradient_checkpointing():
     torch.testing.assert_close(train(model, x, wrap=compiled), train(twin, x), rtol=1e-4, atol=0)
 
 
+def test_a_limit_of_memory_is_kept_by_recomputation():
+    from tessera.torch.memory import saved_bytes
+
+    model, x = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(6)]), torch.randn(32, 64)
+    twin, bytes_kept, expected = copy.deepcopy(model), [], train(copy.deepcopy(model), x)
+    for limit in (None, 30000):
+        graphs, net = [], copy.deepcopy(twin)
+        torch._dynamo.reset()
+        torch.testing.assert_close(train(net, x, wrap=lambda m: compiled(m, graphs, memory_limit=limit)), expected, rtol=1e-4, atol=0)
+        bytes_kept.append(saved_bytes(next(g for g in graphs if g.kind == "forward").module, 1))
+    assert bytes_kept[0] > 30000 >= bytes_kept[1]
+    with pytest.raises(Exception, match="memory_limit is a number"):
+        torch.compile(torch.nn.ReLU(), backend="tessera", options={"memory_limit": "much"})(torch.ones(2))
+
+
 def test_a_step_of_an_optimizer():
     model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)), torch.randn(4, 8)
     twin = copy.deepcopy(model)

@@ -6,9 +6,11 @@ import warnings
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from .compiled_graph import CompiledGraph
 from .decompositions import decompositions
+from .memory import partition_within
 from .options import Options
 
 
@@ -45,14 +47,14 @@ def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
     if mode not in (None, "default"):
         warnings.warn(f"tessera ignores mode={mode!r}; see its options", stacklevel=2)
     options = Options.of(options)
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
     compiled = aot_autograd(
         fw_compiler=_compiler("forward", options, recorder),
         bw_compiler=_compiler("backward", options, recorder),
         inference_compiler=_compiler("inference", options, recorder),
         decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=min_cut_rematerialization_partition
+        if options.memory_limit is None
+        else partition_within(options.memory_limit),
         keep_inference_input_mutations=True,
     )(module, example_inputs)
     return compiled

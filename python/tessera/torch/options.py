@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Optional, Union
 
 import torch
+
+from .memory import parse_bytes
 
 
 @dataclasses.dataclass
@@ -14,6 +16,7 @@ class Options:
 
     freeze: bool = False  # weights never change: they are packed once, and not compared at each call
     check: int = 0  # number of first calls whose results are compared with eager's
+    memory_limit: Union[int, str, None] = None  # of activations kept for the backward pass: bytes, or text such as "64MB"
     threads: Optional[int] = None  # by default torch.get_num_threads()
     numerics: str = "reals"
     precision: str = "f32"
@@ -28,7 +31,10 @@ class Options:
         unknown = sorted(set(options) - known)
         if unknown:
             raise ValueError(f"tessera has no option {unknown[0]!r}; options are {', '.join(sorted(known))}")
-        return cls(**options)
+        made = cls(**options)
+        if made.memory_limit is not None:
+            made.memory_limit = parse_bytes(made.memory_limit)
+        return made
 
     def compile(self, model, device):
         """The program of a model for tensors on a device."""
