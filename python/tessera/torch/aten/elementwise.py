@@ -463,6 +463,7 @@ ROWS = {
     "rsub": _rsub,
     "sgn": _sign,
     "sign": _sign,
+    "signbit": lambda e, out, x: _is_negative(e, e.cast(x, compute_dtype(x.dtype))),
     "silu": _op("swish"),
     "softplus": _softplus,
     "sub": _arithmetic("sub"),

@@ -416,6 +416,7 @@ def _put(e, out, x, index, source, accumulate=False):
 
 def _masked_scatter(e, out, x, mask, source):
     """Elements of source in order, where the mask holds."""
+    x = e.expand(x, out.shape)
     if x.numel == 0 or source.numel == 0:
         return x
     kept = e.reshape(e.expand(mask, x.shape), [x.numel])

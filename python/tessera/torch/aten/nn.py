@@ -61,6 +61,12 @@ def _cdist(e, out, x, y, p, compute_mode=None):
     return vector_norm(e, out, difference, p, [-1])
 
 
+def _pdist(e, out, x, p=2):
+    pairs = [(i, j) for i in range(x.shape[0]) for j in range(i + 1, x.shape[0])]
+    first, second = (e.op("gather", x, e.ints(numbers), axis=0) for numbers in zip(*pairs))
+    return vector_norm(e, out, first - second, p, [-1])
+
+
 def _linear(e, out, x, weight, bias=None):
     product = _matmul(e, out.dtype, x, e.permute(weight, [1, 0]))
     return e.cast(product if bias is None else product + e.cast(bias, product.dtype), out.dtype)
@@ -345,6 +351,7 @@ ROWS = {
     "_trilinear": _trilinear,
     "adaptive_avg_pool1d": _adaptive_average_pool(1),
     "_cdist_forward": _cdist,
+    "_pdist_forward": _pdist,
     "adaptive_max_pool2d": _adaptive_max_pool(2),
     "adaptive_max_pool3d": _adaptive_max_pool(3),
     "addbmm": _addbmm,

@@ -168,6 +168,23 @@ def _dist(e, out, x, y, p=2):
     return vector_norm(e, out, x - y, p)
 
 
+def _sorted(e, x, count, dim, is_descending):
+    if x.rank == 0:
+        return (x, e.full((), 0, torch.int64))
+    value = e.cast(x, torch.uint8) if x.dtype == torch.bool else x
+    values, positions = e.op("top_k", value, e.ints([count]), axis=dim % x.rank, largest=int(is_descending))
+    return (e.cast(values, x.dtype), positions)
+
+
+def _sort(e, out, x, dim=-1, descending=False, *, stable=None):
+    """By top_k, which is stable, and for which NaN is the largest number, as for torch."""
+    return _sorted(e, x, x.shape[dim] if x.rank else 1, dim, descending)
+
+
+def _topk(e, out, x, count, dim=-1, largest=True, sorted=True):
+    return _sorted(e, x, count, dim, largest)
+
+
 ROWS = {
     "all": _all,
     "amax": _extremum("reduce_max"),
@@ -184,8 +201,10 @@ ROWS = {
     "mean": _reduction("reduce_mean"),
     "min": _extremum_with_position("reduce_min", "arg_min"),
     "prod": _reduction("reduce_prod"),
+    "sort": _sort,
     "std": _std,
     "sum": _reduction("reduce_sum"),
+    "topk": _topk,
     "var": _var,
     "var_mean": _var_mean,
     "_log_softmax": _softmax("log_softmax"),
