@@ -41,3 +41,12 @@ __all__ = [
     "passes",
     "prove",
 ]
+
+
+def __getattr__(name):
+    """tessera.torch is imported when it is first used: `import tessera` does not import torch."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

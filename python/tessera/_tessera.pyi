@@ -116,5 +116,12 @@ def triton_ptx(ttir: str, capability: int, stages: int, threads: int) -> dict:
 def triton_tile_text(ttir: str, name: str = 'ttir') -> str:
     """Tile IR of the kernel of a TTIR module."""
 
+class TensorVersions:
+    def __init__(self, arguments: list, positions: Sequence[int]) -> None: ...
+
+    def match(self, arguments: list) -> bool: ...
+
+    def changes(self, arguments: list) -> list[int]: ...
+
 def cores() -> int:
     """Number of physical cores of this computer."""

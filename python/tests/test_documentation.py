@@ -31,6 +31,12 @@ def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     assert attempted > 0 and failed == 0
 
 
+@pytest.mark.parametrize("name", ["torch.explain", "torch.export", "torch.equivalence"])
+def test_examples_in_docstrings_of_the_torch_backend(name, tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed")
+    test_examples_in_docstrings(name, tmp_path, monkeypatch)
+
+
 def test_public_names_have_docstrings():
     for name in ts.__all__:
         assert name == "__version__" or getattr(ts, name).__doc__, name

@@ -1,0 +1,212 @@
+"""ATen operators that reduce or scan axes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..emitter import Unsupported, compute_dtype
+
+
+def axes_of(x, dim) -> list[int]:
+    """Axes that an argument `dim` names: all of them for None and for an empty list."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+        return list(range(x.rank))
+    dims = dim if isinstance(dim, (list, tuple)) else [dim]
+    return [axis % max(x.rank, 1) for axis in dims]
+
+
+def _reduction(op):
+    def row(e, out, x, dim=None, keepdim=False, **_):
+        value = e.cast(x, compute_dtype(out.dtype))
+        return e.cast(e.reduce(op, value, axes_of(x, dim), keepdim), out.dtype)
+
+    return row
+
+
+def _extremum(op):
+    def row(e, out, x, dim=(), keepdim=False):
+        if x.dtype == torch.bool:
+            return e.cast(e.reduce(op, e.cast(x, torch.uint8), axes_of(x, dim), keepdim), torch.bool)
+        return e.reduce(op, x, axes_of(x, dim), keepdim)
+
+    return row
+
+
+def _any(e, out, x, dim=None, keepdim=False):
+    if dim is not None and isinstance(dim, (list, tuple)) and not dim:
+        return e.cast(x, out.dtype)
+    value = e.cast(e.cast(x, torch.bool), torch.uint8)
+    if any(x.shape[axis] == 0 for axis in axes_of(x, dim) if x.rank):
+        return e.full(out.shape, False, out.dtype)
+    return e.cast(e.reduce("reduce_max", value, axes_of(x, dim), keepdim), out.dtype)
+
+
+def _all(e, out, x, dim=None, keepdim=False):
+    if dim is not None and isinstance(dim, (list, tuple)) and not dim:
+        return e.cast(x, out.dtype)
+    value = e.cast(e.cast(x, torch.bool), torch.uint8)
+    if any(x.shape[axis] == 0 for axis in axes_of(x, dim) if x.rank):
+        return e.full(out.shape, True, out.dtype)
+    return e.cast(e.reduce("reduce_min", value, axes_of(x, dim), keepdim), out.dtype)
+
+
+def _position(op):
+    def row(e, out, x, dim=None, keepdim=False):
+        value = e.cast(x, torch.uint8) if x.dtype == torch.bool else x
+        if x.rank == 0:
+            return e.full(out.shape, 0, torch.int64)
+        if dim is None:
+            value, dim = e.reshape(value, [x.numel]), 0
+            return e.reshape(e.op(op, value, axis=0, keepdims=0), out.shape)
+        return e.op(op, value, axis=dim % x.rank, keepdims=int(keepdim))
+
+    return row
+
+
+def _extremum_with_position(reduction, position):
+    def row(e, out, x, dim=None, keepdim=False):
+        if dim is None:
+            return _extremum(reduction)(e, out, x)
+        values = _extremum(reduction)(e, out[0], x, dim, keepdim)
+        return (values, _position(position)(e, out[1], x, dim, keepdim))
+
+    return row
+
+
+def _variance_and_mean(e, x, dim, correction, keepdim):
+    axes = axes_of(x, dim)
+    count = math.prod(x.shape[axis] for axis in axes) if x.rank else 1
+    mean = e.reduce("reduce_mean", x, axes, True)
+    squares = e.reduce("reduce_sum_square", x - mean, axes, keepdim)
+    divisor = max(count - correction, 0.0)
+    if not keepdim:
+        mean = e.reshape(mean, squares.shape)
+    if divisor == 0:
+        # 0/0 and x/0 as torch has them.
+        return squares / 0.0, mean
+    return squares / float(divisor), mean
+
+
+def _correction(dim, unbiased, correction):
+    """The three spellings: var(x, unbiased), var(x, dim, unbiased), var(x, dim, correction=)."""
+    if isinstance(dim, bool):
+        return None, float(dim)
+    if isinstance(unbiased, bool):
+        return dim, float(unbiased)
+    return dim, 1.0 if correction is None else float(correction)
+
+
+def _var(e, out, x, dim=None, unbiased=None, keepdim=False, correction=None):
+    dim, correction = _correction(dim, unbiased, correction)
+    value = e.cast(x, compute_dtype(out.dtype))
+    return e.cast(_variance_and_mean(e, value, dim, correction, keepdim)[0], out.dtype)
+
+
+def _std(e, out, x, dim=None, unbiased=None, keepdim=False, correction=None):
+    dim, correction = _correction(dim, unbiased, correction)
+    value = e.cast(x, compute_dtype(out.dtype))
+    return e.cast(e.op("sqrt", _variance_and_mean(e, value, dim, correction, keepdim)[0]), out.dtype)
+
+
+def _var_mean(e, out, x, dim=None, unbiased=None, keepdim=False, correction=None):
+    dim, correction = _correction(dim, unbiased, correction)
+    value = e.cast(x, compute_dtype(out[0].dtype))
+    results = _variance_and_mean(e, value, dim, correction, keepdim)
+    return tuple(e.cast(result, out[0].dtype) for result in results)
+
+
+def _scan(op):
+    def row(e, out, x, dim, **_):
+        if x.rank == 0:
+            return e.cast(x, out.dtype)
+        value = e.cast(x, compute_dtype(out.dtype))
+        return e.cast(e.op(op, value, e.number(dim % x.rank, torch.int64)), out.dtype)
+
+    return row
+
+
+def _softmax(op):
+    def row(e, out, x, dim, half_to_float=False):
+        if x.rank == 0:
+            return e.full((), 1.0 if op == "softmax" else 0.0, out.dtype)
+        value = e.cast(x, compute_dtype(out.dtype))
+        return e.cast(e.op(op, value, axis=dim % x.rank), out.dtype)
+
+    return row
+
+
+def vector_norm(e, out, x, ord=2, dim=None, keepdim=False, dtype=None):
+    value = e.cast(x, compute_dtype(out.dtype))
+    axes = axes_of(x, dim)
+    if ord == 2:
+        result = e.reduce("reduce_l2", value, axes, keepdim)
+    elif ord == 1:
+        result = e.reduce("reduce_l1", value, axes, keepdim)
+    elif ord == 0:
+        nonzero = e.cast(e.op("logical_not", value.equals(0)), value.dtype)
+        result = e.reduce("reduce_sum", nonzero, axes, keepdim)
+    elif math.isinf(ord):
+        result = e.reduce("reduce_max" if ord > 0 else "reduce_min", e.op("abs", value), axes, keepdim)
+    else:
+        power = e.op("pow", e.op("abs", value), e.number(float(ord), value.dtype))
+        result = e.op("pow", e.reduce("reduce_sum", power, axes, keepdim), e.number(1.0 / ord, value.dtype))
+    return e.cast(result, out.dtype)
+
+
+def _logsumexp(e, out, x, dim, keepdim=False):
+    value = e.cast(x, compute_dtype(out.dtype))
+    axes = axes_of(x, dim)
+    largest = e.reduce("reduce_max", value, axes, True)
+    largest = e.where(e.op("is_inf", largest), 0.0, largest)
+    total = e.reduce("reduce_sum", e.op("exp", value - largest), axes, keepdim)
+    return e.cast(e.op("log", total) + e.reshape(largest, total.shape), out.dtype)
+
+
+def _dist(e, out, x, y, p=2):
+    return vector_norm(e, out, x - y, p)
+
+
+def _sorted(e, x, count, dim, is_descending):
+    if x.rank == 0:
+        return (x, e.full((), 0, torch.int64))
+    value = e.cast(x, torch.uint8) if x.dtype == torch.bool else x
+    values, positions = e.op("top_k", value, e.ints([count]), axis=dim % x.rank, largest=int(is_descending))
+    return (e.cast(values, x.dtype), positions)
+
+
+def _sort(e, out, x, dim=-1, descending=False, *, stable=None):
+    """By top_k, which is stable, and for which NaN is the largest number, as for torch."""
+    return _sorted(e, x, x.shape[dim] if x.rank else 1, dim, descending)
+
+
+def _topk(e, out, x, count, dim=-1, largest=True, sorted=True):
+    return _sorted(e, x, count, dim, largest)
+
+
+ROWS = {
+    "all": _all,
+    "amax": _extremum("reduce_max"),
+    "amin": _extremum("reduce_min"),
+    "any": _any,
+    "argmax": _position("arg_max"),
+    "argmin": _position("arg_min"),
+    "cumprod": _scan("cum_prod"),
+    "cumsum": _scan("cum_sum"),
+    "dist": _dist,
+    "linalg_vector_norm": vector_norm,
+    "logsumexp": _logsumexp,
+    "max": _extremum_with_position("reduce_max", "arg_max"),
+    "mean": _reduction("reduce_mean"),
+    "min": _extremum_with_position("reduce_min", "arg_min"),
+    "prod": _reduction("reduce_prod"),
+    "sort": _sort,
+    "std": _std,
+    "sum": _reduction("reduce_sum"),
+    "topk": _topk,
+    "var": _var,
+    "var_mean": _var_mean,
+    "_log_softmax": _softmax("log_softmax"),
+    "_softmax": _softmax("softmax"),
+}

@@ -1,0 +1,130 @@
+"""A captured graph with its plans."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import time
+import warnings
+
+import torch
+
+from .check import checked_call
+from .options import Options
+from .partition import reason_to_run_eagerly
+from .plan import EagerPlan, Plan, traced_values
+
+
+class CompiledGraph:
+    """A graph of ATen operators, with a plan for each tuple of sizes that it meets."""
+
+    # A weight that changes more often than this is an input of programs rather than a packed constant.
+    MOST_REPACKINGS = 1
+
+    def __init__(self, module, static_inputs, options: Options, kind: str):
+        self.module, self.options, self.kind = module, options, kind
+        self._static = sorted(static_inputs)
+        self._changes = collections.Counter()
+        self._plans = collections.OrderedDict()
+        self._lock = threading.Lock()
+        self._is_dynamic = any(
+            isinstance(size, torch.SymInt)
+            for node in module.graph.nodes
+            for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+            for size in (value.shape if isinstance(value, torch.Tensor) else [value])
+        )
+        self._static_set = set(self._static)
+        self._checks = options.check
+        self.compilations, self.seconds, self.clock = 0, 0.0, None
+
+    @property
+    def plans(self):
+        return list(self._plans.values())
+
+    def _key(self, arguments):
+        if not self._is_dynamic:
+            return None
+        return tuple(
+            (tuple(a.shape), None if a.is_contiguous() else a.stride()) if isinstance(a, torch.Tensor) else a
+            for i, a in enumerate(arguments)
+            if i not in self._static_set
+        )
+
+    def _weights(self, arguments):
+        """Weights to pack, by position."""
+        weights = {}
+        for i in self._static:
+            tensor = arguments[i]
+            if not isinstance(tensor, torch.Tensor) or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+                continue
+            if self.options.freeze:
+                weights[i] = tensor
+            elif self._changes[i] <= self.MOST_REPACKINGS and not tensor.is_inference():
+                weights[i] = tensor
+        return weights
+
+    def _new_plan(self, arguments):
+        why = reason_to_run_eagerly(self.module.graph)
+        if why is not None:
+            return EagerPlan(self.module, why)
+        values = traced_values(self.module, arguments if self._is_dynamic else None)
+        # Compilation is no part of what is traced, differentiated or cast.
+        with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
+            return Plan(self.module, values, arguments, self._weights(arguments), self.options)
+
+    def _compile(self, key, arguments):
+        start = time.perf_counter()
+        plan = self._new_plan(arguments)
+        self.compilations += 1
+        self.seconds += time.perf_counter() - start
+        warn_about(plan.declined)
+        self._plans[key] = plan
+        while len(self._plans) > max(self.options.programs, 1):
+            self._plans.popitem(last=False)
+        return plan
+
+    def plan_for(self, arguments) -> Plan:
+        key = self._key(arguments)
+        plan = self._plans.get(key)
+        if plan is not None and (self.options.freeze or plan.packed.match(arguments)):
+            if self._is_dynamic:
+                self._plans.move_to_end(key)
+            return plan
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None and not self.options.freeze:
+                changed = plan.packed.changes(arguments)
+                self._changes.update(changed)
+                plan = None if changed else plan
+            if plan is None:
+                plan = self._compile(key, arguments)
+            self._plans.move_to_end(key)
+            return plan
+
+    def __call__(self, arguments: list) -> list:
+        plan = self.plan_for(arguments)
+        if self._checks:
+            self._checks -= 1
+            results = checked_call(self, plan, arguments)
+        else:
+            results = plan.run(arguments, self.clock)
+        arguments.clear()
+        return results
+
+
+_warned = set()
+
+
+def warn_about(declined):
+    """One warning for each kind of node that is left to torch."""
+    names = {}
+    for node, why in declined.items():
+        if why:
+            names.setdefault((str(node.target), why), 0)
+            names[(str(node.target), why)] += 1
+    new = [f"{name} ({why})" for name, why in names if name not in _warned]
+    _warned.update(name for name, _ in names)
+    if new:
+        warnings.warn(
+            f"tessera leaves nodes to torch: {', '.join(new)}; tessera.torch.explain tells which", stacklevel=2
+        )

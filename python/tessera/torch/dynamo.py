@@ -1,0 +1,60 @@
+"""The backend of torch.compile."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from .compiled_graph import CompiledGraph
+from .decompositions import decompositions
+from .memory import partition_within
+from .options import Options
+
+
+def _compiler(kind, options, recorder):
+    def compile_graph(module, example_inputs):
+        static = ()
+        if kind == "inference":
+            context = torch._guards.TracingContext.try_get()
+            if context is not None and context.fw_metadata is not None:
+                static = context.fw_metadata.static_input_indices or ()
+        graph = CompiledGraph(module, static, options, kind)
+        if recorder is not None:
+            recorder.append(graph)
+        return _boxed(graph)
+
+    return compile_graph
+
+
+def _boxed(graph):
+    """A function that takes its arguments as a list, and empties it."""
+
+    def run(arguments):
+        return graph(arguments)
+
+    run._boxed_call = True
+    return run
+
+
+def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
+    """Compiles a graph that TorchDynamo has captured: torch.compile(model, backend="tessera").
+
+    recorder: a list to which the compiled graphs are added
+    """
+    if mode not in (None, "default"):
+        warnings.warn(f"tessera ignores mode={mode!r}; see its options", stacklevel=2)
+    options = Options.of(options)
+    compiled = aot_autograd(
+        fw_compiler=_compiler("forward", options, recorder),
+        bw_compiler=_compiler("backward", options, recorder),
+        inference_compiler=_compiler("inference", options, recorder),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition
+        if options.memory_limit is None
+        else partition_within(options.memory_limit),
+        keep_inference_input_mutations=True,
+    )(module, example_inputs)
+    return compiled

@@ -1,0 +1,274 @@
+"""What a graph runs for one tuple of sizes: programs, and nodes that are left to torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+
+import torch
+
+from .. import _tessera
+from .importer import ImportFailure, Importer, OutputLayout, inverse
+from .options import Options
+from .partition import (
+    Segment, is_size, is_size_function, is_write, reason_to_decline, segments,
+)
+
+
+def traced_values(module, arguments=None) -> dict:
+    """The traced value of every node; for open sizes, traced again with the sizes of real arguments."""
+    if arguments is None:
+        return {node: node.meta.get("val", node.meta.get("example_value")) for node in module.graph.nodes}
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    values = {}
+
+    class Recorder(torch.fx.Interpreter):
+        def run_node(self, node):
+            result = super().run_node(node)
+            values[node] = result
+            return result
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in arguments]
+    with mode, torch._dynamo.utils.preserve_rng_state():
+        Recorder(module).run(*fakes)
+    for node, value in values.items():
+        if isinstance(value, torch.Tensor) and not isinstance(value, torch._subclasses.FakeTensor):
+            values[node] = mode.from_tensor(value, static_shapes=True)
+    return values
+
+
+@dataclasses.dataclass
+class ProgramStep:
+    program: object
+    inputs: list  # slots
+    outputs: list
+    input_layouts: list
+    output_layouts: list
+    nodes: int
+
+    def __post_init__(self):
+        if not self.inputs:
+            self._unused = torch.empty(0, dtype=torch.uint8)
+        self._plain_inputs = all(layout.order is None and not layout.is_copied for layout in self.input_layouts)
+        self._plain_outputs = all(layout == OutputLayout() for layout in self.output_layouts)
+
+    @property
+    def is_plain(self):
+        """Whether tensors go in and out as they are."""
+        return self._plain_inputs and self._plain_outputs
+
+    def run(self, slots):
+        tensors = [slots[i] for i in self.inputs]
+        if not self._plain_inputs:
+            for i, layout in enumerate(self.input_layouts):
+                if layout.order is not None:
+                    tensors[i] = tensors[i].permute(layout.order)
+                elif layout.is_copied:
+                    tensors[i] = tensors[i].contiguous()
+        if not tensors:
+            tensors = [self._unused]
+        results = self.program(*tensors)
+        if len(self.outputs) == 1:
+            results = (results,)
+        if not self._plain_outputs:
+            results = [_laid_out(result, layout) for result, layout in zip(results, self.output_layouts)]
+        for slot, result in zip(self.outputs, results):
+            slots[slot] = result
+
+
+def _laid_out(result, layout):
+    if layout.order is not None:
+        result = result.permute(inverse(layout.order))
+    if layout.strides is None:
+        return result
+    if not layout.is_copied:
+        return result.as_strided(result.shape, layout.strides)
+    # Elements of expanded axes share memory: one of each is written.
+    tensor = torch.empty_strided(result.shape, layout.strides, dtype=result.dtype, device=result.device)
+    distinct = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in layout.strides)
+    tensor[distinct].copy_(result[distinct])
+    return tensor
+
+
+class TorchStep:
+    """A node that torch runs."""
+
+    def __init__(self, node, slot_of, value_of):
+        self.target, self.slot = node.target, slot_of[node]
+        self._arguments = torch.fx.map_arg(node.args, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+        self._keywords = torch.fx.map_arg(node.kwargs, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+
+    def run(self, slots):
+        arguments, keywords = torch.utils._pytree.tree_map(
+            lambda x: slots[x.index] if isinstance(x, _Slot) else x, (self._arguments, self._keywords)
+        )
+        slots[self.slot] = self.target(*arguments, **keywords)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Slot:
+    index: int
+
+
+class EagerPlan:
+    """A graph that torch runs as a whole."""
+
+    def __init__(self, module, why: str):
+        self._module, self.steps = module, []
+        self.declined = {
+            node: why for node in module.graph.nodes if node.op not in ("placeholder", "get_attr", "output")
+        }
+        self.packed = _tessera.TensorVersions([], [])
+
+    def run(self, arguments: list, clock=None) -> list:
+        results = clock.time(self._module, arguments) if clock is not None else self._module(*arguments)
+        return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+class Plan:
+    """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs."""
+
+    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options):
+        self._values, self._options = values, options
+        self._graph = module.graph
+        self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
+        self._device = self._main_device()
+        self.declined = {}  # node -> reason
+        written = {node.args[0] for node in self._graph.nodes if is_write(node)}
+        self._constants = {
+            self._placeholders[i]: tensor for i, tensor in weights.items() if self._placeholders[i] not in written
+        }
+        packed = [i for i in weights if self._placeholders[i] in self._constants and not weights[i].is_inference()]
+        self.packed = _tessera.TensorVersions(arguments, packed)
+        self._module = module
+        for node in self._graph.nodes:
+            if node.op == "get_attr" and isinstance(values[node], torch.Tensor):
+                self._constants[node] = operator.attrgetter(node.target)(module)
+        self._decline()
+        self._assign_slots()
+        self._build()
+        self._constants = self._values = None  # programs have copies
+
+    def _main_device(self):
+        for value in torch.utils._pytree.tree_leaves(list(self._values.values())):
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                return value.device
+        return torch.device("cpu")
+
+    def _decline(self):
+        for node in self._graph.nodes:
+            if node.op in ("placeholder", "get_attr", "output") or is_write(node):
+                continue
+            if is_size_function(node) and is_size(self._values[node]):
+                continue
+            why = reason_to_decline(node, self._values, self._device)
+            if why is not None:
+                self.declined[node] = why
+
+    def _is_tensor(self, node):
+        return isinstance(self._values.get(node), torch.Tensor)
+
+    def _assign_slots(self):
+        self._slots = {node: i for i, node in enumerate(self._placeholders)}
+        for node in self._graph.nodes:
+            if node.op not in ("placeholder", "output") and not is_write(node) and not is_size(self._values[node]):
+                self._slots[node] = len(self._slots)
+        self._extra = len(self._slots) - len(self._placeholders)
+
+    def _order(self):
+        for node in self._graph.nodes:  # parts of what torch computes are taken by torch
+            if node.op == "call_function" and node.target is operator.getitem and node.args[0] in self.declined:
+                self.declined.setdefault(node, "")
+        order = segments(self._graph, self.declined)
+        for segment in order:
+            if isinstance(segment, Segment):
+                self._connect(segment)
+        return [s for s in order if not isinstance(s, Segment) or s.outputs]
+
+    def _connect(self, segment):
+        inside = set(segment.nodes)
+        inputs = {}
+        for node in segment.nodes:
+            if is_size(self._values[node]):
+                continue
+            for other in node.all_input_nodes:
+                if other not in inside and other not in self._constants and self._is_tensor(other):
+                    inputs[other] = None
+        segment.inputs = list(inputs)
+        segment.outputs = [
+            node for node in segment.nodes if self._is_tensor(node) and any(user not in inside for user in node.users)
+        ]
+
+    def _build(self):
+        """Imports every segment; a node that cannot be imported is left to torch, and the division made anew."""
+        while True:
+            try:
+                order = self._order()
+                imported = {}
+                for segment in order:
+                    if isinstance(segment, Segment):
+                        importer = Importer(segment, self._values, self._constants)
+                        imported[id(segment)] = (importer, importer.model())
+                break
+            except ImportFailure as failure:
+                self.declined.update((node, failure.why) for node in failure.nodes)
+        self.steps = []
+        for item in order:
+            if not isinstance(item, Segment):
+                self.steps.append(TorchStep(item, self._slots, self._values))
+                continue
+            importer, model = imported[id(item)]
+            self.steps.append(
+                ProgramStep(
+                    program=self._options.compile(model, self._device),
+                    inputs=[self._slots[node] for node in item.inputs],
+                    outputs=[self._slots[node] for node in item.outputs],
+                    input_layouts=importer.input_layouts,
+                    output_layouts=importer.output_layouts,
+                    nodes=len(item.nodes),
+                )
+            )
+        self._finish()
+
+    def _finish(self):
+        self._attributes = [
+            (self._slots[node], operator.attrgetter(node.target)(self._module))
+            for node in self._graph.nodes
+            if node.op == "get_attr"
+        ]
+        self._writes, results = [], None
+        target = {}
+        for node in self._graph.nodes:
+            if is_write(node):
+                self._writes.append((self._slots[node.args[0]], self._slots[node.args[1]]))
+                target[node] = node.args[0]
+            elif node.op == "output":
+                results = node.args[0]
+        self.results = []
+        for node in results if isinstance(results, (tuple, list)) else [results]:
+            node = target.get(node, node)
+            if isinstance(node, torch.fx.Node) and node in self._slots:
+                self.results.append(_Slot(self._slots[node]))
+            else:
+                self.results.append(self._values[node] if isinstance(node, torch.fx.Node) else node)
+
+        step = self.steps[0] if len(self.steps) == 1 else None
+        self._only_program = None
+        if isinstance(step, ProgramStep) and step.is_plain and step.inputs and not self._writes:
+            if self.results == [_Slot(slot) for slot in step.outputs]:
+                self._only_program = step.program
+
+    def run(self, arguments: list, clock=None) -> list:
+        if self._only_program is not None and clock is None:  # a call that costs little
+            results = self._only_program(*[arguments[i] for i in self.steps[0].inputs])
+            return [results] if len(self.results) == 1 else list(results)
+        slots = arguments + [None] * self._extra
+        for slot, tensor in self._attributes:
+            slots[slot] = tensor
+        for step in self.steps:
+            step.run(slots) if clock is None else clock.run(step, slots)
+        for target, source in self._writes:
+            slots[target].copy_(slots[source])
+        return [slots[r.index] if isinstance(r, _Slot) else r for r in self.results]

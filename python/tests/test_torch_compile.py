@@ -1,0 +1,460 @@
+"""The contract of torch.compile(backend="tessera"); tools/torch-suite has models and torch's operator samples."""
+
+import copy
+import threading
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: torch.compile is not tested")
+
+import tessera as ts
+from tessera.torch.dynamo import backend
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def compiled(function, graphs=None, dynamic=None, **options):
+    return torch.compile(
+        function,
+        backend=lambda module, inputs: backend(module, inputs, options=options, recorder=graphs),
+        dynamic=dynamic,
+    )
+
+
+def check(function, *arguments, left=0, **options):
+    """Compares values, dtypes and strides with eager's; the number of nodes that are left to torch is as expected."""
+    expected = function(*copy.deepcopy(arguments))
+    graphs = []
+    actual = compiled(function, graphs, **options)(*arguments)
+    for a, b in zip(torch.utils._pytree.tree_leaves(actual), torch.utils._pytree.tree_leaves(expected), strict=True):
+        torch.testing.assert_close(a, b, check_stride=True, equal_nan=True)
+    assert sum(bool(why) for graph in graphs for plan in graph.plans for why in plan.declined.values()) == left
+    return graphs
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.linear(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+
+def test_the_backend_is_found_by_its_name():
+    assert "tessera" in torch._dynamo.list_backends(exclude_tags=())
+    with torch.no_grad():
+        y = torch.compile(torch.nn.Linear(2, 3).eval(), backend="tessera")(torch.ones(1, 2))
+    assert y.shape == (1, 3)
+
+
+def test_import_of_the_package_does_not_import_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, tessera; assert 'torch' not in sys.modules; tessera.torch; assert 'torch' in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_inference_of_a_network():
+    with torch.no_grad():
+        check(Net().eval(), torch.randn(2, 3, 9, 7))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.t() + 1,
+    lambda x: (x + 1).t(),
+    lambda x: (x * 2).t().contiguous(),
+    lambda x: x.t(),
+    lambda x: (x[1:], x[:, ::2] * 1),
+    lambda x: (x, x + 1, x),
+    lambda x: (x.view(-1), x.sum()),
+])
+def test_strides_and_aliases(function):
+    x = torch.randn(4, 6)
+    check(function, x)
+    check(function, x[:, :3].contiguous())
+
+
+def test_an_output_that_is_a_view_of_an_input_shares_its_memory():
+    x = torch.randn(4, 6)
+    y, z = compiled(lambda x: (x.t(), x + 1))(x)
+    x.zero_()
+    assert y.eq(0).all() and not z.eq(1).all()
+
+
+@pytest.mark.parametrize("x", [
+    torch.randn(6, 4).t(),
+    torch.randn(4, 1).expand(4, 6),
+    torch.randn(8, 12)[::2, ::2],
+    torch.randn(25)[1:].view(4, 6),
+    torch.randn(0, 6),
+    torch.randn(2, 4, 6).permute(2, 0, 1),
+    torch._neg_view(torch.randn(4, 6)),
+], ids="transposed expanded strided unaligned empty permuted negated".split())
+def test_inputs_of_any_layout(x):
+    check(lambda x: (x * 2 + 1, x.sum(-1)), x)
+
+
+def test_channels_last_is_kept():
+    model = Net().eval().to(memory_format=torch.channels_last).conv
+    with torch.no_grad():
+        check(lambda x: model(x).relu(), torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last))
+
+
+def test_empty_tensors():
+    check(lambda x, y: (torch.cat([x, y]), x.sum(0), x @ y.t()), torch.randn(0, 3), torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("left", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool])
+@pytest.mark.parametrize("right", [torch.float32, torch.int32, torch.uint8, torch.bool])
+def test_dtypes_are_promoted(left, right):
+    x = torch.tensor([[1, 0], [3, 2]]).to(left)
+    y = torch.tensor([1, 2]).to(right)
+    scalar = torch.tensor(2).to(right)  # without axes: of lower priority
+    check(lambda x, y, s: (x + y, x * s, x / 2, x < y, torch.where(x > 0, x, y), x.sum(), x + 1.5, x == s), x, y, scalar)
+
+
+def test_integers_divide_as_torch_does():
+    x = torch.tensor([7, -7, 7, -7, 6, 0])
+    y = torch.tensor([2, 2, -2, -2, 3, 5])
+    check(lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")), x, y)
+    check(lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")), x / 2, y.float())
+
+
+def test_nan_and_infinity():
+    x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
+    check(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.amin(), torch.maximum(x, x.flip(0)), x.isnan(), x * 0,
+                     x - x, torch.sign(x), x.argmax()), x)
+
+
+def test_arguments_are_written_in_place():
+    x, cache = torch.randn(3), torch.zeros(4, 3)
+    address = cache.data_ptr()
+
+    def step(x, cache, i):
+        cache[i] = x
+        return cache.sum()
+
+    run = compiled(step)
+    with torch.no_grad():
+        for i in range(4):
+            torch.testing.assert_close(run(x, cache, i), torch.tensor((i + 1.0)) * x.sum())
+    assert cache.data_ptr() == address and torch.equal(cache, x.expand(4, 3))
+
+
+def test_buffers_of_a_module_change():
+    def run(model, wrap):
+        step = wrap(model)
+        for _ in range(3):
+            step(torch.ones(4, 3, 5, 5) * torch.arange(4).view(4, 1, 1, 1))
+        return model.norm.running_mean, model.norm.running_var, model.norm.num_batches_tracked
+
+    model = Net().train()
+    twin = copy.deepcopy(model)
+    for a, b in zip(run(model, compiled), run(twin, lambda m: m), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_one_graph_serves_every_batch_size():
+    # Without convolutions: torch picks NNPACK for batches below 16 on some CPUs, on which Dynamo then guards.
+    model, graphs = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.LayerNorm(6), torch.nn.GELU()).eval(), []
+    run = compiled(model, graphs, dynamic=True)
+    with torch.no_grad():
+        for n in [*range(2, 22), 5, 2]:
+            x = torch.randn(n, 3, 8)
+            torch.testing.assert_close(run(x), model(x))
+    assert len(graphs) == 1
+    assert len(graphs[0].plans) == 16  # the least recently used ones were dropped
+    assert graphs[0].compilations == 22  # 20 sizes, and two that were dropped before they came again
+
+
+def test_sizes_are_computed():
+    def function(x):
+        n, m = x.shape
+        return torch.arange(n * m).view(m, n)[: n // 2 + 1], x.view(-1)[: max(n, m)] * n
+
+    graphs = []
+    run = compiled(function, graphs, dynamic=True)
+    for shape in ((3, 5), (6, 9), (4, 7)):
+        x = torch.randn(shape)
+        for a, b in zip(run(x), function(x), strict=True):
+            torch.testing.assert_close(a, b)
+    assert len(graphs) == 1
+
+
+def test_an_index_into_a_tensor_of_open_size():
+    def function(x, i):
+        return x[i] * 2, x[:, i]
+
+    graphs = []
+    run = compiled(function, graphs, dynamic=True)
+    for n in (3, 5, 4):
+        x, i = torch.randn(n, n), torch.arange(n).flip(0)[:2]
+        for a, b in zip(run(x, i), function(x, i), strict=True):
+            torch.testing.assert_close(a, b)
+    assert [plan.declined for graph in graphs for plan in graph.plans] == [{}] * 3
+
+
+def test_changed_weights_are_seen():
+    model, graphs = torch.nn.Linear(3, 2).eval(), []
+    run = compiled(model, graphs)
+    x = torch.randn(4, 3)
+    with torch.no_grad():
+        for change in (lambda: None, lambda: model.weight.mul_(2), lambda: model.bias.add_(1),
+                       lambda: setattr(model.weight, "data", torch.randn(2, 3)),
+                       lambda: model.load_state_dict(torch.nn.Linear(3, 2).state_dict()), lambda: model.weight.add_(1),
+                       lambda: model.weight.add_(1)):
+            change()
+            torch.testing.assert_close(run(x), model(x))
+    assert graphs[0].compilations <= 6  # weights that change again and again are inputs
+
+
+def test_frozen_weights_are_packed_once():
+    model, graphs = torch.nn.Linear(3, 2).eval(), []
+    run = compiled(model, graphs, freeze=True)
+    x = torch.randn(4, 3)
+    with torch.no_grad():
+        before = run(x)
+        model.weight.mul_(2)
+        assert torch.equal(run(x), before)
+    assert graphs[0].compilations == 1
+
+
+def test_what_has_no_translation_is_left_to_torch_with_one_warning():
+    def function(x):
+        return torch.linalg.svd(x.relu() + 1).S.exp() * 2
+
+    x = torch.randn(3, 3)
+    from tessera.torch import compiled_graph
+
+    compiled_graph._warned.clear()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.testing.assert_close(compiled(function)(x), function(x))
+        torch._dynamo.reset()
+        compiled(function)(x)
+    messages = [str(w.message) for w in seen if "tessera leaves nodes" in str(w.message)]
+    assert len(messages) == 1 and "svd" in messages[0]
+    explanation = ts.torch.explain(function, x)
+    assert [name for name in explanation.left] == ["aten._linalg_svd.default"] and explanation.compiled >= 4
+    assert "svd" in str(explanation)
+
+
+def test_dropout_is_equal_to_eager_execution():
+    def function(x):
+        return torch.nn.functional.dropout(x * 2, 0.3, training=True) + torch.rand(5)
+
+    x = torch.randn(7, 5)
+    torch.manual_seed(3)
+    expected = function(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(function)(x), expected)
+
+
+def test_random_numbers_are_drawn_in_order():
+    def function(x):
+        first = torch.rand(5) + torch.linalg.svd(x).S  # waits for torch
+        return first * torch.rand_like(first), torch.rand(3), torch.nn.functional.dropout(x, 0.5)
+
+    x = torch.randn(5, 5)
+    torch.manual_seed(3)
+    expected = function(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(function)(x), expected)
+
+
+def test_sizes_that_depend_on_data_are_left_to_torch():
+    def function(x):
+        return x[x > 0].sum() + x.nonzero().shape[0] * x.max().item()
+
+    x = torch.randn(9)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_branches_and_operators_of_others_are_left_to_torch():
+    def function(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,)) * 3
+
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_an_index_out_of_range_is_an_error():
+    table = torch.randn(4, 3)
+    run = compiled(lambda i: table[i] * 2)
+    torch.testing.assert_close(run(torch.tensor([3, -1])), table[[3, -1]] * 2)
+    with pytest.raises(Exception, match="(?i)range|index"):
+        run(torch.tensor([4, 0]))
+
+
+def train(model, x, steps=3, wrap=lambda m: m, optimizer=torch.optim.SGD):
+    optimizer = optimizer(model.parameters(), lr=0.1)
+    run, losses = wrap(model), []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = run(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def test_training_follows_eager_execution():
+    model, x = Net(), torch.randn(4, 3, 8, 8)
+    twin = copy.deepcopy(model)
+    torch.testing.assert_close(train(model, x, wrap=compiled), train(twin, x), rtol=1e-4, atol=0)
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_and_its_gradient():
+    def function(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum()
+
+    def gradients(run):
+        tensors = [t.clone().requires_grad_() for t in (q, k, v)]
+        run(*tensors).backward()
+        return [t.grad for t in tensors]
+
+    q, k, v = torch.randn(3, 2, 4, 8, 16).unbind(0)
+    for a, b in zip(gradients(compiled(function)), gradients(function), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_gradient_checkpointing():
+    from torch.utils.checkpoint import checkpoint
+
+    class Checkpointed(Net):
+        def forward(self, x):
+            return checkpoint(super().forward, x, use_reentrant=False)
+
+    model, x = Checkpointed(), torch.randn(4, 3, 8, 8)
+    twin = copy.deepcopy(model)
+    torch.testing.assert_close(train(model, x, wrap=compiled), train(twin, x), rtol=1e-4, atol=0)
+
+
+def test_a_limit_of_memory_is_kept_by_recomputation():
+    from tessera.torch.memory import saved_bytes
+
+    model, x = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(6)]), torch.randn(32, 64)
+    twin, bytes_kept, expected = copy.deepcopy(model), [], train(copy.deepcopy(model), x)
+    for limit in (None, 30000):
+        graphs, net = [], copy.deepcopy(twin)
+        torch._dynamo.reset()
+        torch.testing.assert_close(train(net, x, wrap=lambda m: compiled(m, graphs, memory_limit=limit)), expected, rtol=1e-4, atol=0)
+        bytes_kept.append(saved_bytes(next(g for g in graphs if g.kind == "forward").module, 1))
+    assert bytes_kept[0] > 30000 >= bytes_kept[1]
+    with pytest.raises(Exception, match="memory_limit is a number"):
+        torch.compile(torch.nn.ReLU(), backend="tessera", options={"memory_limit": "much"})(torch.ones(2))
+
+
+def test_a_step_of_an_optimizer():
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)), torch.randn(4, 8)
+    twin = copy.deepcopy(model)
+    for net, wrap in ((model, compiled), (twin, lambda f: f)):
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        step = wrap(optimizer.step)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            step()
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_autocast():
+    model, x = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4)).eval(), torch.randn(3, 16)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        actual, expected = compiled(model)(x), model(x)
+    assert actual.dtype == expected.dtype == torch.bfloat16
+    torch.testing.assert_close(actual, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_threads_share_a_compiled_model():
+    model, wrong = torch.nn.Linear(8, 8).eval(), []
+    run = compiled(model)
+    with torch.no_grad():
+        run(torch.randn(2, 8))
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for _ in range(20):
+                x = torch.randn(2, 8, generator=generator)
+                if not torch.allclose(run(x), model(x), atol=1e-5):
+                    wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_checked_calls_report_what_differs(monkeypatch):
+    from tessera.torch.aten import ROWS
+
+    x = torch.randn(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compiled(lambda x: x.exp() * 2, check=1)(x)
+    monkeypatch.setitem(ROWS, "exp", lambda e, out, x: e.op("neg", x))
+    with pytest.warns(UserWarning, match="output 0 .*differ, first at \\[0\\]"):
+        run = compiled(lambda x: x.exp() * 3, check=1)
+        torch.testing.assert_close(run(x), x.exp() * 3)  # eager's results are used
+    torch.testing.assert_close(run(x), -x * 3)  # the second call is not checked
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(Exception, match="frozen.*options are"):
+        torch.compile(torch.nn.ReLU(), backend="tessera", options={"frozen": True})(torch.ones(2))
+
+
+def test_exported_programs(tmp_path):
+    model, x = Net().eval(), torch.randn(2, 3, 6, 6)
+    ts.torch.compile_exported(torch.export.export(model, (x,))).save(tmp_path / "net.tsr")
+    torch.testing.assert_close(ts.open(tmp_path / "net.tsr")(x), model(x).detach())
+    traced = torch.fx.symbolic_trace(model)
+    torch.testing.assert_close(ts.torch.compile_exported(torch.export.export(traced, (x,)))(x), model(x).detach())
+    with pytest.raises(ValueError, match="svd"):
+        ts.torch.compile_exported(torch.export.export(SVD(), (torch.ones(2, 2),)))
+
+
+class SVD(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.svd(x).S
+
+
+def test_proofs_of_modules():
+    class Rewritten(Net):
+        def forward(self, x):
+            y = self.norm(self.conv(x)).clamp(min=0)
+            return torch.nn.functional.linear(y.sum((2, 3)) / (y.shape[2] * y.shape[3]), self.linear.weight) + self.linear.bias
+
+    class Wrong(Net):
+        def forward(self, x):
+            return self.linear(torch.relu(self.norm(self.conv(x))).amax((2, 3)))
+
+    model, x = Net().eval(), torch.randn(1, 3, 4, 4)
+    proofs = []
+    for kind in (Rewritten, Wrong):
+        other = kind().eval()
+        other.load_state_dict(model.state_dict())
+        proofs.append((other, ts.torch.prove(model, other, x)))
+    assert proofs[0][1].verdict == "proved"
+    other, proof = proofs[1]
+    assert proof.verdict == "refuted" and all(isinstance(t, torch.Tensor) for t in proof.counterexample.values())
+    assert ts.torch.prove(SVD(), SVD(), torch.ones(2, 2)).verdict == "unknown"
