@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .compiled_graph import CompiledGraph
 from .decompositions import decompositions
@@ -39,6 +41,12 @@ def _boxed(graph):
     return run
 
 
+def _attention_by_operators(example_inputs):
+    """On a GPU, torch would choose an attention kernel of its own while the graph is traced; its parts are recognized."""
+    on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs)
+    return sdpa_kernel(SDPBackend.MATH) if on_gpu else contextlib.nullcontext()
+
+
 def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
     """Compiles a graph that TorchDynamo has captured: torch.compile(model, backend="tessera").
 
@@ -47,7 +55,7 @@ def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
     if mode not in (None, "default"):
         warnings.warn(f"tessera ignores mode={mode!r}; see its options", stacklevel=2)
     options = Options.of(options)
-    compiled = aot_autograd(
+    compile_traced = aot_autograd(
         fw_compiler=_compiler("forward", options, recorder),
         bw_compiler=_compiler("backward", options, recorder),
         inference_compiler=_compiler("inference", options, recorder),
@@ -56,5 +64,6 @@ def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
         if options.memory_limit is None
         else partition_within(options.memory_limit),
         keep_inference_input_mutations=True,
-    )(module, example_inputs)
-    return compiled
+    )
+    with _attention_by_operators(example_inputs):
+        return compile_traced(module, example_inputs)

@@ -96,7 +96,12 @@ def _batch_norm_inference(e, out, x, weight, bias, mean, var, momentum, eps):
     weight = e.full([channels], 1.0, dtype) if weight is None else e.cast(weight, dtype)
     bias = e.full([channels], 0.0, dtype) if bias is None else e.cast(bias, dtype)
     y = e.op("batch_normalization", e.cast(x, dtype), weight, bias, e.cast(mean, dtype), e.cast(var, dtype), epsilon=eps)
-    return (e.cast(y[0] if isinstance(y, tuple) else y, result.dtype), e.full((0,), 0.0, dtype), e.full((0,), 0.0, dtype))
+    y = e.cast(y[0] if isinstance(y, tuple) else y, result.dtype)
+    if 0 in out[1].shape:
+        return (y, e.full((0,), 0.0, dtype), e.full((0,), 0.0, dtype))
+    # On a GPU, the statistics that were used are results too.
+    rstd = 1.0 / e.op("sqrt", e.cast(var, out[2].dtype) + eps)
+    return (y, e.cast(mean, out[1].dtype), rstd)
 
 
 def _batch_norm_training(e, out, x, weight, bias, running_mean, running_var, training, momentum, eps):
