@@ -19,7 +19,7 @@ class Options:
     memory_limit: Union[int, str, None] = None  # of activations kept for the backward pass: bytes, or text such as "64MB"
     threads: Optional[int] = None  # by default torch.get_num_threads()
     numerics: str = "reals"
-    precision: str = "f32"
+    precision: Optional[str] = None  # by default f32; on a GPU that of the model's matmuls: f16, bf16, tf32 if torch allows it
     disable: tuple = ()
     programs: int = 16  # most programs of one graph that are kept, one for each tuple of sizes
     cache: Optional[str] = "default"
@@ -36,12 +36,22 @@ class Options:
             made.memory_limit = parse_bytes(made.memory_limit)
         return made
 
-    def compile(self, model, device):
-        """The program of a model for tensors on a device."""
+    def _precision(self, device, products):
+        if self.precision is not None:
+            return self.precision
+        if device.type != "cuda" or self.numerics == "exact":
+            return "f32"
+        for dtype, precision in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+            if products and all(product == dtype for product in products):
+                return precision
+        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "f32"
+
+    def compile(self, model, device, products=()):
+        """The program of a model for tensors on a device. products: dtypes of the results of its matmuls."""
         return model.compile(
             threads=torch.get_num_threads() if self.threads is None else self.threads,
             target="cpu" if device.type == "cpu" else device.type,
-            precision=self.precision,
+            precision=self._precision(device, products),
             numerics=self.numerics,
             disable=self.disable,
             cache=self.cache,

@@ -11,7 +11,13 @@ from .. import _tessera
 from .importer import ImportFailure, Importer, OutputLayout, inverse
 from .options import Options
 from .partition import (
-    Segment, is_size, is_size_function, is_write, reason_to_decline, segments,
+    Segment,
+    is_size,
+    is_size_function,
+    is_write,
+    packet_name,
+    reason_to_decline,
+    segments,
 )
 
 
@@ -151,6 +157,11 @@ class Plan:
         self._build()
         self._constants = self._values = None  # programs have copies
 
+    def _products(self, segment):
+        """Dtypes of the results of matmuls and convolutions."""
+        kinds = ("mm", "bmm", "addmm", "baddbmm", "linear", "convolution")
+        return [self._values[node].dtype for node in segment.nodes if packet_name(node.target) in kinds]
+
     def _main_device(self):
         for value in torch.utils._pytree.tree_leaves(list(self._values.values())):
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":
@@ -222,7 +233,7 @@ class Plan:
             importer, model = imported[id(item)]
             self.steps.append(
                 ProgramStep(
-                    program=self._options.compile(model, self._device),
+                    program=self._options.compile(model, self._device, self._products(item)),
                     inputs=[self._slots[node] for node in item.inputs],
                     outputs=[self._slots[node] for node in item.outputs],
                     input_layouts=importer.input_layouts,
