@@ -158,9 +158,13 @@ class Plan:
         self._constants = self._values = None  # programs have copies
 
     def _products(self, segment):
-        """Dtypes of the results of matmuls and convolutions."""
-        kinds = ("mm", "bmm", "addmm", "baddbmm", "linear", "convolution")
-        return [self._values[node].dtype for node in segment.nodes if packet_name(node.target) in kinds]
+        """Dtypes of the results of matmuls and convolutions. Batched ones count where there are no others: torch traces
+        attention of f16 on a GPU as matmuls of f32."""
+        for kinds in (("mm", "addmm", "linear", "convolution"), ("bmm", "baddbmm")):
+            dtypes = [self._values[node].dtype for node in segment.nodes if packet_name(node.target) in kinds]
+            if dtypes:
+                return dtypes
+        return []
 
     def _main_device(self):
         for value in torch.utils._pytree.tree_leaves(list(self._values.values())):
