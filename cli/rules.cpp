@@ -46,6 +46,7 @@ nlohmann::json described(const RuleProof& proof) {
   const auto* proved = std::get_if<prove::Proved>(&proof.verdict);
   object["guard"] = proved == nullptr ? "" : to_text(proved->guard);
   if (proved == nullptr) object["assumptions"] = nlohmann::json::array();
+  object["seconds"] = proof.seconds;
   if (const auto* refuted = std::get_if<prove::Refuted>(&proof.verdict)) {
     object["counterexample"]["sizes"] = refuted->sizes;
     object["counterexample"]["inputs"] =

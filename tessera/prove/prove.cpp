@@ -247,6 +247,7 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   look.tries = std::min(options.tries, kLook);
   // A proof that splits terms takes less than the look, where there is one and it is short.
   Options split = quick;
+  split.most_steps = std::min<std::int64_t>(options.most_steps, 1000);
   split.splits = options.splits;
   split.cases = false;
   split.named_reals = false;

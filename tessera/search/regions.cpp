@@ -9,6 +9,7 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 #include "tessera/ops/standard.h"
+#include "tessera/passes/step_functions.h"
 
 namespace tessera::search {
 namespace {
@@ -178,6 +179,7 @@ void append(std::string& text, Number number) {
 
 std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
   const std::vector<bool> constant = constant_values(graph);
+  const std::vector<bool> sensitive = passes::nodes_before_steps(graph);
   std::vector<std::size_t> last_use(graph.value_count());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
     for (const ValueId id : graph.inputs(graph.nodes()[n]))
@@ -189,6 +191,7 @@ std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
     std::vector<bool> later(graph.value_count());
     for (std::size_t v = 0; v < later.size(); ++v) later[v] = last_use[v] >= end;
     Region region = RegionExtraction(graph, constant).run(first, end, later);
+    for (std::size_t n = first; n < end; ++n) region.keeps_rounding |= sensitive[n];
     if (!region.outputs.empty()) regions.push_back(std::move(region));
     first = end;
   }

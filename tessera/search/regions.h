@@ -12,6 +12,9 @@ namespace tessera::search {
 struct Region {
   std::vector<ValueId> inputs = {}, outputs = {};  // values of the whole graph
   Graph graph = {};                                // over these, with their names
+  /// Whether a step function of the whole graph reads what it computes (`passes/step_functions.h`):
+  /// another rounding could change results by a whole step.
+  bool keeps_rounding = false;
 };
 
 /// Options of regions_of.

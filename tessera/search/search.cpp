@@ -99,11 +99,12 @@ class Search {
     return estimate.seconds;
   }
 
-  /// Distinct regions, the most expensive first.
+  /// Distinct regions, the most expensive first. Those that keep their rounding stay as they are.
   Expected<std::vector<Form>> forms_of_regions() {
     std::map<std::string, std::size_t> known;
     std::vector<Form> forms;
     for (std::size_t r = 0; r < regions_.size(); ++r) {
+      if (regions_[r].keeps_rounding && !options_.exact) continue;
       const auto [it, is_new] = known.emplace(skeleton(regions_[r].graph), forms.size());
       if (is_new) {
         forms.emplace_back();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/rules/rule_check.h"
 #include "tests/support/command.h"
 
@@ -101,6 +103,34 @@ TEST(RuleText, IsOneRuleForEachOperator) {
   EXPECT_EQ(rules[2].name, "last");
   expect_error("rule a { for op in add, plus source (x: f32[n]) { return x } target { return x } }",
                "a.rules: line 1:25: error[text-syntax]: there is no such operator");
+}
+
+TEST(RuleText, IsOneRuleForEachAssociativeOperator) {
+  const std::vector<Rule> rules = rules_of(
+      "rule law { for op in associative numerics as op helps smaller "
+      "source (x: f32[*s], c: f32[], d: f32[]) { return op(op(x, c), d) } "
+      "target { return op(x, op(c, d)) } }");
+  std::map<std::string, std::string> numerics;
+  for (const Rule& rule : rules) {
+    numerics[rule.name] = rules::to_text(rule.numerics);
+    EXPECT_EQ(rule.helps, rules::Helps::WhereSmaller);
+    EXPECT_EQ(to_text(rules_of(to_text(rule))[0]), to_text(rule));
+  }
+  const std::map<std::string, std::string> expected = {{"law_add", "reals"},
+                                                       {"law_max", "exact"},
+                                                       {"law_min", "exact"},
+                                                       {"law_mul", "reals"},
+                                                       {"law_sum", "reals"}};
+  EXPECT_EQ(numerics, expected);
+}
+
+TEST(RuleText, RefusesNumericsOfAnOperatorThatIsNotAssociative) {
+  expect_error("rule a { numerics as add source (x: f32[n]) { return x } target { return x } }",
+               "a.rules: line 1:22: error[text-syntax]: this is not the name of an associative "
+               "operator");
+  expect_error(
+      "rule a { for op in sub numerics as op source (x: f32[n]) { return x } target { return x } }",
+      "a.rules: line 1:36: error[text-syntax]: this is not the name of an associative operator");
 }
 
 TEST(RuleText, KeepsShapesThatBroadcast) {

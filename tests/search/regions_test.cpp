@@ -78,5 +78,16 @@ TEST(SameGraph, TellsWiringsApart) {
   EXPECT_FALSE(same_graph(a, b));
 }
 
+TEST(Regions, KnowWhatAStepFunctionReads) {
+  // The division is read by floor, far away; exp is not.
+  const Graph graph = parsed(
+      "graph(x: f32[8], y: f32[8]) { a = div(x, 41.0)  b = exp(y)  c = neg(b)  d = tanh(c)  "
+      "e = floor(a)  return e, d }");
+  std::vector<bool> found;
+  for (const auto& region : search::regions_of(graph, {.least_nodes = 1, .most_nodes = 1}))
+    found.push_back(region.keeps_rounding);
+  EXPECT_EQ(found, (std::vector<bool>{true, false, false, false, false}));
+}
+
 }  // namespace
 }  // namespace tessera
