@@ -2,7 +2,9 @@
 
 /** Small graph as a picture, in layers. */
 function picture(drawing) {
-  const labels = drawing?.labels || [], edges = drawing?.edges || [];
+  const labels = drawing?.labels || [],
+        edges = (drawing?.edges ||
+                 []).filter(([from, to]) => labels[from] !== undefined && labels[to] !== undefined);
   if (!labels.length) return null;
   const rank = labels.map(() => 0);
   for (let round = 0; round < Math.min(labels.length, 60); ++round)
