@@ -114,6 +114,13 @@ nlohmann::json differences_json(const std::vector<report::Difference>& differenc
   return list;
 }
 
+/// Says that a log has no times, if it has none.
+void note_missing_times(const report::EventLog& log, const std::string& file) {
+  if (log.last<report::StepTime>() != nullptr) return;
+  print_error(fmt::format(
+      "note: {} has no times; `tessera profile` and `tessera report` measure them\n", file));
+}
+
 void print_differences(const std::vector<report::Difference>& differences, int most) {
   double a = 0, b = 0;
   for (const report::Difference& entry : differences) a += entry.a_ms, b += entry.b_ms;
@@ -141,6 +148,8 @@ Expected<Done> report_files(const ReportOptions& options, Context& context) {
   }
   TESSERA_TRY(const report::EventLog other, log_of(options, options.files[1], context));
   const std::vector<report::Difference> differences = report::compare(log, other);
+  note_missing_times(log, options.files[0]);
+  note_missing_times(other, options.files[1]);
   if (!options.page.empty())
     TESSERA_TRY_DONE(
         write_file(options.page, [&](std::ostream& out) { out << report::page(log, &other); }));

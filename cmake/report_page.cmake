@@ -1,10 +1,20 @@
 # tessera/report/page/* as a source of tessera_report. This file is also the script that writes the
 # source: cmake -DPAGE=folder -DOUT=file -P report_page.cmake
 
+# In the order in which the page has them.
+set(page_html page.html)
+set(page_css page.css)
+set(page_js log.js elements.js summary.js graph.js rewrites.js time.js kernels.js memory.js proof.js
+            tabs.js)
+
 if(CMAKE_SCRIPT_MODE_FILE)
   set(functions)
   foreach(kind html css js)
-    file(READ "${PAGE}/page.${kind}" text)
+    set(text)
+    foreach(name IN LISTS page_${kind})
+      file(READ "${PAGE}/${name}" part)
+      string(APPEND text "${part}")
+    endforeach()
     # Several literals: compilers need not take those beyond 64 KiB.
     string(REPLACE "\n\n" "\n\n)page\"\n         R\"page(" text "${text}")
     string(APPEND functions
@@ -17,12 +27,13 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(page_folder "${PROJECT_SOURCE_DIR}/tessera/report/page")
+set(page_files ${page_html} ${page_css} ${page_js})
+list(TRANSFORM page_files PREPEND "${page_folder}/")
 set(out "${PROJECT_BINARY_DIR}/generated/report_page.cpp")
 add_custom_command(
   OUTPUT "${out}"
   COMMAND "${CMAKE_COMMAND}" "-DPAGE=${page_folder}" "-DOUT=${out}" -P "${CMAKE_CURRENT_LIST_FILE}"
-  DEPENDS "${page_folder}/page.html" "${page_folder}/page.css" "${page_folder}/page.js"
-          "${CMAKE_CURRENT_LIST_FILE}"
+  DEPENDS ${page_files} "${CMAKE_CURRENT_LIST_FILE}"
   COMMENT "Building the report page in"
   VERBATIM)
 target_sources(tessera_report PRIVATE "${out}")

@@ -235,8 +235,9 @@ void add_kernels(report::EventLog& log, const ProgramRecords& of) {
     if (compiled != nullptr && k < compiled->kernels.size()) {
       const tile::Kernel& kernel = *compiled->kernels[k];
       record.tile = take(tile::to_text(kernel));
-      const auto loops = codegen::form_of(kernel, codegen::Form::S, of.machine);
-      if (loops && !program.is_for_gpu()) record.loops = take(*loops);
+      if (!program.is_for_gpu())
+        if (const auto loops = codegen::form_of(kernel, codegen::Form::S, of.machine))
+          record.loops = take(*loops);
     }
     if (text_left > 0) record.assembly = take(assembly_of(program, k));
     log.add(std::move(record));

@@ -87,6 +87,8 @@ void expect_complete(const report::EventLog& log) {
   EXPECT_FALSE(steps.empty());
   for (const auto& [id, step] : steps) {
     EXPECT_THAT(step->names, Not(IsEmpty())) << id;
+    for (const std::string& name : step->names)
+      EXPECT_THAT(name, Not(::testing::StartsWith("%"))) << id;
     EXPECT_TRUE(calls.contains(id)) << id;
     if (step->loop < 0) continue;
     EXPECT_EQ(calls[id], steps.at(step->loop)->iterations) << id;

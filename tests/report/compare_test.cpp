@@ -53,6 +53,25 @@ TEST(Compare, KeepsWhatOnlyOneOfThemHas) {
   EXPECT_EQ(differences[1].b_ms, 0);
 }
 
+TEST(Compare, FindsTheNodesOfASavedProgramByTheValuesThatItComputes) {
+  EventLog compiled("compile"), saved("report");
+  compiled.add(Node{
+      .graph = "original", .id = 0, .name = "Conv_0", .op = "conv", .results = {{"c", "f32"}}});
+  compiled.add(Node{
+      .graph = "original", .id = 1, .name = "Relu_1", .op = "relu", .results = {{"r", "f32"}}});
+  compiled.add(Step{.id = 0, .what = "conv+relu", .names = {"Conv_0", "Relu_1"}});
+  compiled.add(StepTime{.step = 0, .ms = 2});
+  saved.add(Step{.id = 0, .what = "conv+relu", .names = {"r"}});
+  saved.add(StepTime{.step = 0, .ms = 3});
+  for (const bool swapped : {false, true}) {
+    const auto differences = swapped ? compare(saved, compiled) : compare(compiled, saved);
+    ASSERT_EQ(differences.size(), 1u);
+    EXPECT_EQ(differences[0].a_ms, swapped ? 3 : 2);
+    EXPECT_EQ(differences[0].b_ms, swapped ? 2 : 3);
+    EXPECT_THAT(differences[0].names, ElementsAre("Conv_0"));
+  }
+}
+
 TEST(Compare, LosesNoTime) {
   const EventLog a = log_of({{{"a", "b"}, 1}, {{"c"}, 2}, {{}, 4}});
   const EventLog b = log_of({{{"b", "c"}, 8}, {{"d"}, 16}});
