@@ -51,6 +51,18 @@ class Net(torch.nn.Module):
         return self.linear(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layers_of_torch(norm_first):
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=norm_first, activation="gelu").eval()
+    x, hidden = torch.randn(2, 5, 32), torch.arange(5)[None] >= torch.tensor([[5], [3]])
+    with torch.no_grad():
+        check(layer, x)
+        for masks in ({"src_key_padding_mask": hidden}, {"src_mask": torch.ones(5, 5).triu(1).bool()}):
+            graphs = []
+            torch.testing.assert_close(compiled(layer, graphs)(x, **masks)[~hidden], layer(x, **masks)[~hidden])
+            assert not any(plan.declined for graph in graphs for plan in graph.plans)
+
+
 def test_the_backend_is_found_by_its_name():
     assert "tessera" in torch._dynamo.list_backends(exclude_tags=())
     with torch.no_grad():

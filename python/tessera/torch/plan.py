@@ -97,13 +97,15 @@ class TorchStep:
 
     def __init__(self, node, slot_of, value_of):
         self.target, self.slot = node.target, slot_of[node]
-        self._arguments = torch.fx.map_arg(node.args, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
-        self._keywords = torch.fx.map_arg(node.kwargs, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+        arguments = torch.fx.map_arg((node.args, node.kwargs), lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+        self._leaves, self._structure = torch.utils._pytree.tree_flatten(arguments)
+        self._inputs = [(i, leaf.index) for i, leaf in enumerate(self._leaves) if isinstance(leaf, _Slot)]
 
     def run(self, slots):
-        arguments, keywords = torch.utils._pytree.tree_map(
-            lambda x: slots[x.index] if isinstance(x, _Slot) else x, (self._arguments, self._keywords)
-        )
+        leaves = list(self._leaves)
+        for i, slot in self._inputs:
+            leaves[i] = slots[slot]
+        arguments, keywords = torch.utils._pytree.tree_unflatten(leaves, self._structure)
         slots[self.slot] = self.target(*arguments, **keywords)
 
 
