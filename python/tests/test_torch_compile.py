@@ -118,6 +118,17 @@ def test_inputs_of_any_layout(x):
     check(lambda x: (x * 2 + 1, x.sum(-1)), x)
 
 
+def test_f64_is_computed_in_f64():
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU(),
+                                torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)).double().eval()
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model)(x), model(x), rtol=1e-12, atol=1e-12)
+        image = torch.randn(2, 3, 9, 9, dtype=torch.float64)
+        net = Net().double().eval()
+        torch.testing.assert_close(compiled(net)(image), net(image), rtol=1e-12, atol=1e-12)
+
+
 def test_channels_last_is_kept():
     model = Net().eval().to(memory_format=torch.channels_last).conv
     with torch.no_grad():
@@ -230,6 +241,19 @@ def test_changed_weights_are_seen():
             change()
             torch.testing.assert_close(run(x), model(x))
     assert graphs[0].compilations <= 6  # weights that change again and again are inputs
+
+
+def test_weights_that_take_the_place_of_others_are_seen():
+    model = torch.nn.Linear(300, 20, bias=False).eval()
+    run, x = compiled(model), torch.randn(4, 300)
+    with torch.no_grad():
+        for _ in range(4):
+            torch.testing.assert_close(run(x), model(x))
+            for _ in range(3):  # memory that is freed is given to the next
+                model.weight.data = torch.randn(20, 300)
+        for _ in range(4):
+            model.weight = torch.nn.Parameter(torch.randn(20, 300))
+            torch.testing.assert_close(run(x), model(x))
 
 
 def test_frozen_weights_are_packed_once():

@@ -144,6 +144,8 @@ class Plan:
         }
         packed = [i for i in weights if self._placeholders[i] in self._constants and not weights[i].is_inference()]
         self.packed = _tessera.TensorVersions(arguments, packed)
+        # Held, so that their addresses stay their own: another tensor would look like them.
+        self._storages = [weights[i].untyped_storage() for i in packed]
         self._module = module
         for node in self._graph.nodes:
             if node.op == "get_attr" and isinstance(values[node], torch.Tensor):

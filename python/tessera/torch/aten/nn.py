@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ..emitter import Unsupported, compute_dtype
+from ..emitter import Unsupported, compute_dtype, dtype_name
 from .elementwise import operand
 from .reductions import vector_norm
 
@@ -96,7 +96,8 @@ def _batch_norm_inference(e, out, x, weight, bias, mean, var, momentum, eps):
     weight = e.full([channels], 1.0, dtype) if weight is None else e.cast(weight, dtype)
     bias = e.full([channels], 0.0, dtype) if bias is None else e.cast(bias, dtype)
     y = e.op("batch_normalization", e.cast(x, dtype), weight, bias, e.cast(mean, dtype), e.cast(var, dtype), epsilon=eps)
-    return (e.cast(y[0] if isinstance(y, tuple) else y, result.dtype), e.full((0,), 0.0, dtype), e.full((0,), 0.0, dtype))
+    saved = [e.full(meta.shape, 0.0, meta.dtype) for meta in out[1:3]]  # empty: training alone has them
+    return (e.cast(y[0] if isinstance(y, tuple) else y, result.dtype), *saved)
 
 
 def _batch_norm_training(e, out, x, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -142,7 +143,8 @@ def _layer_norm(e, out, x, shape, weight, bias, eps):
     count = len(shape)
     scale = e.full(shape, 1.0, dtype) if weight is None else e.cast(weight, dtype)
     bias = None if bias is None else e.cast(bias, dtype)
-    results = e.op("layer_normalization", value, scale, bias, axis=x.rank - count, epsilon=eps, outputs=3)
+    results = e.op("layer_normalization", value, scale, bias, axis=x.rank - count, epsilon=eps,
+                   stash_type=dtype_name(dtype), outputs=3)
     return tuple(e.cast(result, meta.dtype) for result, meta in zip(results, out))
 
 

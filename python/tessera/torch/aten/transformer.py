@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..emitter import Unsupported, compute_dtype
+from ..emitter import Unsupported, compute_dtype, dtype_name
 
 
 def _linear(e, x, weight, bias):
@@ -37,7 +37,8 @@ def _self_attention(e, x, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, k
 
 
 def _norm(e, x, weight, bias, eps):
-    y = e.op("layer_normalization", x, e.cast(weight, x.dtype), e.cast(bias, x.dtype), axis=2, epsilon=eps)
+    y = e.op("layer_normalization", x, e.cast(weight, x.dtype), e.cast(bias, x.dtype), axis=2, epsilon=eps,
+             stash_type=dtype_name(x.dtype))
     return y[0] if isinstance(y, tuple) else y
 
 
