@@ -161,6 +161,14 @@ def test_nan_and_infinity():
                      x - x, torch.sign(x), x.argmax()), x)
 
 
+def test_sorting_of_equal_elements():
+    x = torch.randint(0, 4, (300,)).float()
+    x[7] = float("nan")
+    check(lambda x: torch.sort(x, stable=True, descending=True), x)
+    check(lambda x: torch.sort(x), x, left=1)
+    check(lambda x: torch.topk(x, 20), x, left=1)
+
+
 def test_arguments_are_written_in_place():
     x, cache = torch.randn(3), torch.zeros(4, 3)
     address = cache.data_ptr()

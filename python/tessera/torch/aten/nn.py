@@ -118,15 +118,15 @@ def _batch_norm_training(e, out, x, weight, bias, running_mean, running_var, tra
     if bias is not None:
         y = y + _per_channel(e, x, e.cast(bias, dtype))
     mean, var, rstd = (e.reshape(v, [x.shape[1]]) for v in (mean, var, rstd))
-    results = [e.cast(y, x.dtype), mean, rstd]
+    results = [e.cast(y, x.dtype), e.cast(mean, out[1].dtype), e.cast(rstd, out[2].dtype)]
     if len(out) > 3:
         unbiased = var * (count / max(count - 1, 1))
-        for running, new in ((running_mean, mean), (running_var, unbiased)):
+        for running, new, meta in ((running_mean, mean, out[3]), (running_var, unbiased, out[4])):
             if running is None:
                 results.append(None)
                 continue
             old = e.cast(running, dtype)
-            results.append(e.cast(old * (1 - momentum) + new * momentum, running.dtype))
+            results.append(e.cast(old * (1 - momentum) + new * momentum, meta.dtype))
     return tuple(results)
 
 
