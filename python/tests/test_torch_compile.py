@@ -502,3 +502,23 @@ def test_proofs_of_modules():
     other, proof = proofs[1]
     assert proof.verdict == "refuted" and all(isinstance(t, torch.Tensor) for t in proof.counterexample.values())
     assert ts.torch.prove(SVD(), SVD(), torch.ones(2, 2)).verdict == "unknown"
+
+
+def test_samples_of_torch_itself():
+    """A few operators of OpInfo; tools/torch-suite has all."""
+    pytest.importorskip("expecttest", reason="torch's samples need expecttest")
+    import argparse
+    import importlib.machinery
+    import importlib.util
+    import pathlib
+
+    path = pathlib.Path(__file__).resolve().parents[2] / "tools" / "torch-suite"
+    loader = importlib.machinery.SourceFileLoader("torch_suite", str(path))
+    suite = importlib.util.module_from_spec(importlib.util.spec_from_loader("torch_suite", loader))
+    loader.exec_module(suite)
+    names = ("add atan2 cumsum index_put nn.functional.conv2d nn.functional.layer_norm nn.functional.max_pool2d "
+             "scatter_reduce softmax var where nn.functional.interpolate as_strided diff").split()
+    rows = list(suite.check_operators(names, argparse.Namespace(samples=2, gradients=False, part="1/1", dtype="float32")))
+    assert len(rows) >= len(names)
+    assert [row for row in rows if not row["ok"]] == []
+    assert sum(row["outcome"] == "whole" for row in rows) >= 15
