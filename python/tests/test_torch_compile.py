@@ -51,6 +51,18 @@ class Net(torch.nn.Module):
         return self.linear(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layers_of_torch(norm_first):
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=norm_first, activation="gelu").eval()
+    x, hidden = torch.randn(2, 5, 32), torch.arange(5)[None] >= torch.tensor([[5], [3]])
+    with torch.no_grad():
+        check(layer, x)
+        for masks in ({"src_key_padding_mask": hidden}, {"src_mask": torch.ones(5, 5).triu(1).bool()}):
+            graphs = []
+            torch.testing.assert_close(compiled(layer, graphs)(x, **masks)[~hidden], layer(x, **masks)[~hidden])
+            assert not any(plan.declined for graph in graphs for plan in graph.plans)
+
+
 def test_the_backend_is_found_by_its_name():
     assert "tessera" in torch._dynamo.list_backends(exclude_tags=())
     with torch.no_grad():
@@ -106,6 +118,17 @@ def test_inputs_of_any_layout(x):
     check(lambda x: (x * 2 + 1, x.sum(-1)), x)
 
 
+def test_f64_is_computed_in_f64():
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU(),
+                                torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)).double().eval()
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model)(x), model(x), rtol=1e-12, atol=1e-12)
+        image = torch.randn(2, 3, 9, 9, dtype=torch.float64)
+        net = Net().double().eval()
+        torch.testing.assert_close(compiled(net)(image), net(image), rtol=1e-12, atol=1e-12)
+
+
 def test_channels_last_is_kept():
     model = Net().eval().to(memory_format=torch.channels_last).conv
     with torch.no_grad():
@@ -136,6 +159,14 @@ def test_nan_and_infinity():
     x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
     check(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.amin(), torch.maximum(x, x.flip(0)), x.isnan(), x * 0,
                      x - x, torch.sign(x), x.argmax()), x)
+
+
+def test_sorting_of_equal_elements():
+    x = torch.randint(0, 4, (300,)).float()
+    x[7] = float("nan")
+    check(lambda x: torch.sort(x, stable=True, descending=True), x)
+    check(lambda x: torch.sort(x), x, left=1)
+    check(lambda x: torch.topk(x, 20), x, left=1)
 
 
 def test_arguments_are_written_in_place():
@@ -218,6 +249,19 @@ def test_changed_weights_are_seen():
             change()
             torch.testing.assert_close(run(x), model(x))
     assert graphs[0].compilations <= 6  # weights that change again and again are inputs
+
+
+def test_weights_that_take_the_place_of_others_are_seen():
+    model = torch.nn.Linear(300, 20, bias=False).eval()
+    run, x = compiled(model), torch.randn(4, 300)
+    with torch.no_grad():
+        for _ in range(4):
+            torch.testing.assert_close(run(x), model(x))
+            for _ in range(3):  # memory that is freed is given to the next
+                model.weight.data = torch.randn(20, 300)
+        for _ in range(4):
+            model.weight = torch.nn.Parameter(torch.randn(20, 300))
+            torch.testing.assert_close(run(x), model(x))
 
 
 def test_frozen_weights_are_packed_once():
@@ -458,3 +502,23 @@ def test_proofs_of_modules():
     other, proof = proofs[1]
     assert proof.verdict == "refuted" and all(isinstance(t, torch.Tensor) for t in proof.counterexample.values())
     assert ts.torch.prove(SVD(), SVD(), torch.ones(2, 2)).verdict == "unknown"
+
+
+def test_samples_of_torch_itself():
+    """A few operators of OpInfo; tools/torch-suite has all."""
+    pytest.importorskip("expecttest", reason="torch's samples need expecttest")
+    import argparse
+    import importlib.machinery
+    import importlib.util
+    import pathlib
+
+    path = pathlib.Path(__file__).resolve().parents[2] / "tools" / "torch-suite"
+    loader = importlib.machinery.SourceFileLoader("torch_suite", str(path))
+    suite = importlib.util.module_from_spec(importlib.util.spec_from_loader("torch_suite", loader))
+    loader.exec_module(suite)
+    names = ("add atan2 cumsum index_put nn.functional.conv2d nn.functional.layer_norm nn.functional.max_pool2d "
+             "scatter_reduce softmax var where nn.functional.interpolate as_strided diff").split()
+    rows = list(suite.check_operators(names, argparse.Namespace(samples=2, gradients=False, part="1/1", dtype="float32")))
+    assert len(rows) >= len(names)
+    assert [row for row in rows if not row["ok"]] == []
+    assert sum(row["outcome"] == "whole" for row in rows) >= 15

@@ -103,14 +103,33 @@ class TorchStep:
 
     def __init__(self, node, slot_of, value_of):
         self.target, self.slot = node.target, slot_of[node]
-        self._arguments = torch.fx.map_arg(node.args, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
-        self._keywords = torch.fx.map_arg(node.kwargs, lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+        arguments = torch.fx.map_arg((node.args, node.kwargs), lambda n: _Slot(slot_of[n]) if n in slot_of else value_of[n])
+        self._leaves, self._structure = torch.utils._pytree.tree_flatten(arguments)
+        self._inputs = [(i, leaf.index) for i, leaf in enumerate(self._leaves) if isinstance(leaf, _Slot)]
+        traced = value_of[node]
+        self._dtypes = [_dtype(value) for value in (traced if isinstance(traced, (tuple, list)) else [traced])]
 
     def run(self, slots):
-        arguments, keywords = torch.utils._pytree.tree_map(
-            lambda x: slots[x.index] if isinstance(x, _Slot) else x, (self._arguments, self._keywords)
-        )
-        slots[self.slot] = self.target(*arguments, **keywords)
+        leaves = list(self._leaves)
+        for i, slot in self._inputs:
+            leaves[i] = slots[slot]
+        arguments, keywords = torch.utils._pytree.tree_unflatten(leaves, self._structure)
+        result = self.target(*arguments, **keywords)
+        # Some operators give other types than those that torch traces, on which programs rely.
+        if isinstance(result, (tuple, list)):
+            if any(map(operator.is_not, map(_dtype, result), self._dtypes)):
+                result = [_converted(part, dtype) for part, dtype in zip(result, self._dtypes)]
+        elif _dtype(result) is not self._dtypes[0]:
+            result = _converted(result, self._dtypes[0])
+        slots[self.slot] = result
+
+
+def _dtype(value):
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+def _converted(value, dtype):
+    return value.to(dtype) if isinstance(value, torch.Tensor) and dtype is not None else value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +167,8 @@ class Plan:
         }
         packed = [i for i in weights if self._placeholders[i] in self._constants and not weights[i].is_inference()]
         self.packed = _tessera.TensorVersions(arguments, packed)
+        # Held, so that their addresses stay their own: another tensor would look like them.
+        self._storages = [weights[i].untyped_storage() for i in packed]
         self._module = module
         for node in self._graph.nodes:
             if node.op == "get_attr" and isinstance(values[node], torch.Tensor):

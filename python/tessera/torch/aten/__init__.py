@@ -5,6 +5,6 @@ TensorValues in place of tensors; out is the traced output, of known dtype and s
 Unsupported, with the reason; the node is then left to torch.
 """
 
-from . import backward, elementwise, movement, nn, reductions
+from . import backward, elementwise, movement, nn, reductions, transformer
 
-ROWS = {**elementwise.ROWS, **reductions.ROWS, **movement.ROWS, **nn.ROWS, **backward.ROWS}
+ROWS = {**elementwise.ROWS, **reductions.ROWS, **movement.ROWS, **nn.ROWS, **backward.ROWS, **transformer.ROWS}

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ..emitter import Unsupported, compute_dtype
+from ..emitter import Unsupported, compute_dtype, dtype_name
 from .elementwise import operand
 from .reductions import vector_norm
 
@@ -98,7 +98,7 @@ def _batch_norm_inference(e, out, x, weight, bias, mean, var, momentum, eps):
     y = e.op("batch_normalization", e.cast(x, dtype), weight, bias, e.cast(mean, dtype), e.cast(var, dtype), epsilon=eps)
     y = e.cast(y[0] if isinstance(y, tuple) else y, result.dtype)
     if 0 in out[1].shape:
-        return (y, e.full((0,), 0.0, dtype), e.full((0,), 0.0, dtype))
+        return (y, *(e.full(meta.shape, 0.0, meta.dtype) for meta in out[1:3]))
     # On a GPU, the statistics that were used are results too.
     rstd = 1.0 / e.op("sqrt", e.cast(var, out[2].dtype) + eps)
     return (y, e.cast(mean, out[1].dtype), rstd)
@@ -122,15 +122,15 @@ def _batch_norm_training(e, out, x, weight, bias, running_mean, running_var, tra
     if bias is not None:
         y = y + _per_channel(e, x, e.cast(bias, dtype))
     mean, var, rstd = (e.reshape(v, [x.shape[1]]) for v in (mean, var, rstd))
-    results = [e.cast(y, x.dtype), mean, rstd]
+    results = [e.cast(y, x.dtype), e.cast(mean, out[1].dtype), e.cast(rstd, out[2].dtype)]
     if len(out) > 3:
         unbiased = var * (count / max(count - 1, 1))
-        for running, new in ((running_mean, mean), (running_var, unbiased)):
+        for running, new, meta in ((running_mean, mean, out[3]), (running_var, unbiased, out[4])):
             if running is None:
                 results.append(None)
                 continue
             old = e.cast(running, dtype)
-            results.append(e.cast(old * (1 - momentum) + new * momentum, running.dtype))
+            results.append(e.cast(old * (1 - momentum) + new * momentum, meta.dtype))
     return tuple(results)
 
 
@@ -147,7 +147,8 @@ def _layer_norm(e, out, x, shape, weight, bias, eps):
     count = len(shape)
     scale = e.full(shape, 1.0, dtype) if weight is None else e.cast(weight, dtype)
     bias = None if bias is None else e.cast(bias, dtype)
-    results = e.op("layer_normalization", value, scale, bias, axis=x.rank - count, epsilon=eps, outputs=3)
+    results = e.op("layer_normalization", value, scale, bias, axis=x.rank - count, epsilon=eps,
+                   stash_type=dtype_name(dtype), outputs=3)
     return tuple(e.cast(result, meta.dtype) for result, meta in zip(results, out))
 
 

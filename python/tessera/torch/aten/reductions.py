@@ -168,21 +168,18 @@ def _dist(e, out, x, y, p=2):
     return vector_norm(e, out, x - y, p)
 
 
-def _sorted(e, x, count, dim, is_descending):
+def _sort(e, out, x, dim=-1, descending=False, *, stable=None):
+    """By top_k, which is stable, and for which NaN is the largest number, as for torch.
+
+    Where torch's order of equal elements is its own matter, as it is for aten.topk, torch sorts.
+    """
+    if not stable:
+        raise Unsupported("the order of equal elements is torch's")
     if x.rank == 0:
         return (x, e.full((), 0, torch.int64))
     value = e.cast(x, torch.uint8) if x.dtype == torch.bool else x
-    values, positions = e.op("top_k", value, e.ints([count]), axis=dim % x.rank, largest=int(is_descending))
+    values, positions = e.op("top_k", value, e.ints([x.shape[dim]]), axis=dim % x.rank, largest=int(descending))
     return (e.cast(values, x.dtype), positions)
-
-
-def _sort(e, out, x, dim=-1, descending=False, *, stable=None):
-    """By top_k, which is stable, and for which NaN is the largest number, as for torch."""
-    return _sorted(e, x, x.shape[dim] if x.rank else 1, dim, descending)
-
-
-def _topk(e, out, x, count, dim=-1, largest=True, sorted=True):
-    return _sorted(e, x, count, dim, largest)
 
 
 ROWS = {
@@ -204,7 +201,6 @@ ROWS = {
     "sort": _sort,
     "std": _std,
     "sum": _reduction("reduce_sum"),
-    "topk": _topk,
     "var": _var,
     "var_mean": _var_mean,
     "_log_softmax": _softmax("log_softmax"),
