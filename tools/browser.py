@@ -148,9 +148,10 @@ class Browser:
         elif method == "Page.javascriptDialogOpening":
             self.problems.append("a dialog: " + parameters["message"])
 
-    def open(self, url):
+    def open(self, url, script=True):
+        """Opens a page and waits for it; with `script`, until the script of a report has shown something."""
         self.call("Page.navigate", url=url)
-        self.wait("document.readyState === 'complete' && document.body.dataset.tab !== undefined")
+        self.wait("document.readyState === 'complete'" + (" && document.body.dataset.tab !== undefined" if script else ""))
 
     def evaluate(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)

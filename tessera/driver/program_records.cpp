@@ -4,6 +4,8 @@
 
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/disassemble.h"
+#include "tessera/codegen/gpu_image.h"
+#include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/driver/event_records.h"
 #include "tessera/machine/peak.h"
 #include "tessera/program/arena.h"
@@ -193,6 +195,12 @@ std::string assembly_of(const Program& program, std::size_t kernel) {
   return codegen::disassemble(code, program.architecture, program.features);
 }
 
+/// Form of a kernel that shows how it is scheduled: loop nests, or threads and layouts on a GPU.
+Expected<std::string> schedule_of(const tile::Kernel& kernel, const machine::Machine& machine) {
+  if (machine.is_gpu()) return codegen::gpu_form_of(kernel, codegen::ptx_options(machine, {}));
+  return codegen::form_of(kernel, codegen::Form::S, machine);
+}
+
 /// Kernels by the time of their steps, the longest first.
 std::vector<std::size_t> kernels_by_time(const report::EventLog& log, const Program& program) {
   std::vector<double> ms(program.kernels.size());
@@ -235,9 +243,7 @@ void add_kernels(report::EventLog& log, const ProgramRecords& of) {
     if (compiled != nullptr && k < compiled->kernels.size()) {
       const tile::Kernel& kernel = *compiled->kernels[k];
       record.tile = take(tile::to_text(kernel));
-      if (!program.is_for_gpu())
-        if (const auto loops = codegen::form_of(kernel, codegen::Form::S, of.machine))
-          record.loops = take(*loops);
+      if (const auto schedule = schedule_of(kernel, of.machine)) record.schedule = take(*schedule);
     }
     if (text_left > 0) record.assembly = take(assembly_of(program, k));
     log.add(std::move(record));

@@ -78,7 +78,7 @@ std::vector<std::size_t> topological(std::size_t count,
 
 nlohmann::json layout_of(const std::vector<const Node*>& nodes,
                          const std::vector<const Step*>& steps) {
-  constexpr double kRow = 18, kPadding = 10, kLeast = 96, kMost = 240, kCharacter = 6.6;
+  constexpr double kRow = 18, kPadding = 10, kLeast = 96, kMost = 240, kCharacter = 7.3;
   const Boxes boxes = boxes_of(nodes, steps);
   std::set<std::pair<std::size_t, std::size_t>> edges;
   std::map<std::int64_t, const Node*> by_id;

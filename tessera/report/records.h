@@ -307,14 +307,14 @@ struct Kernel {
   static constexpr std::string_view kEvent = "kernel";
   std::int64_t id = 0;
   std::string name = {};
-  std::string tile = {}, loops = {}, assembly = {};  // empty: left out
+  std::string tile = {}, schedule = {}, assembly = {};  // empty: left out
   std::int64_t code_bytes = 0, scratch_bytes = 0;
   std::string left_out = {};  // why forms are missing
   static void fields(auto& self, auto&& field) {
     field("id", self.id);
     field("name", self.name);
     field("tile", self.tile);
-    field("loops", self.loops);
+    field("schedule", self.schedule);
     field("assembly", self.assembly);
     field("code_bytes", self.code_bytes);
     field("scratch_bytes", self.scratch_bytes);

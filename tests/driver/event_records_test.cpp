@@ -174,7 +174,7 @@ TEST(EventRecords, KernelsHaveTheirForms) {
   ASSERT_THAT(kernels, Not(IsEmpty()));
   for (const auto* kernel : kernels) {
     EXPECT_THAT(kernel->tile, ::testing::StartsWith("kernel ")) << kernel->id;
-    EXPECT_THAT(kernel->loops, ::testing::HasSubstr("scheduled")) << kernel->id;
+    EXPECT_THAT(kernel->schedule, ::testing::HasSubstr("scheduled")) << kernel->id;
     EXPECT_THAT(kernel->assembly, ::testing::HasSubstr("ret")) << kernel->id;
   }
 }

@@ -167,76 +167,105 @@ class GraphView {
     });
   }
 
-  paint() {
-    const context = this.canvas.getContext('2d');
+  /** Colors, to be found again: another choice, or another theme. */
+  refresh() {
+    for (const box of this.boxes) box.fill = undefined;
     const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const [edge, text, mark, accent, fill] =
-        ['--edge', '--text', '--mark', '--accent', '--box'].map(colour);
+    this.theme = Object.fromEntries(['edge', 'text', 'mark', 'accent', 'box'].map(
+        (name) => [name, style.getPropertyValue('--' + name).trim()]));
+    if (this.width) this.paint();
+  }
+
+  paint() {
+    if (!this.theme) return this.refresh();
+    const context = this.canvas.getContext('2d');
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
     context.translate(this.width / 2, this.height / 2);
     context.scale(this.scale, this.scale);
     context.translate(-this.x, -this.y);
-    const left = this.x - this.width / 2 / this.scale, right = this.x + this.width / 2 / this.scale;
-    const top = this.y - this.height / 2 / this.scale,
-          bottom = this.y + this.height / 2 / this.scale;
-    context.lineWidth = Math.max(1, 0.7 / this.scale);
-    context.strokeStyle = edge;
-    context.beginPath();
-    for (const [from, to] of this.layout.edges) {
-      const a = this.boxes[from], b = this.boxes[to];
-      if (Math.max(a.x, b.x) < left || Math.min(a.x, b.x) > right) continue;
-      const y0 = a.y + a.height / 2, y1 = b.y - b.height / 2;
-      if (Math.max(y0, y1) < top || Math.min(y0, y1) > bottom) continue;
-      const bend = Math.min(60, Math.abs(y1 - y0) / 2);
-      context.moveTo(a.x, y0);
-      context.bezierCurveTo(a.x, y0 + bend, b.x, y1 - bend, b.x, y1);
-    }
-    context.stroke();
+    const x = this.width / 2 / this.scale, y = this.height / 2 / this.scale;
+    const view = {left: this.x - x, right: this.x + x, top: this.y - y, bottom: this.y + y};
+    this.line = Math.max(1, 0.7 / this.scale);
+    this.paintEdges(context, view);
     context.font = '12px system-ui, sans-serif';
     context.textBaseline = 'middle';
     context.direction = 'ltr';
     let drawn = 0;
     for (const box of this.boxes) {
-      const x = box.x - box.width / 2, y = box.y - box.height / 2;
-      if (x > right || x + box.width < left || y > bottom || y + box.height < top) continue;
-      ++drawn;
-      context.fillStyle = this.colour(this.graph, box) || fill;
-      context.fillRect(x, y, box.width, box.height);
-      context.strokeStyle = box.nodes.includes(this.chosen) ? accent : edge;
-      context.lineWidth = (box.nodes.includes(this.chosen) ? 3 : 1) * Math.max(1, 0.7 / this.scale);
-      context.strokeRect(x, y, box.width, box.height);
-      if (this.scale < 0.28) {
-        if (box.nodes.some((node) => this.marked?.has(node))) {
-          context.fillStyle = mark;
-          context.fillRect(x, y, box.width, box.height);
-        }
+      const left = box.x - box.width / 2, top = box.y - box.height / 2;
+      if (left > view.right || left + box.width < view.left || top > view.bottom ||
+          top + box.height < view.top)
         continue;
-      }
-      context.save();
-      context.beginPath();
-      context.rect(x, y, box.width, box.height);
-      context.clip();
-      box.nodes.forEach((id, row) => {
-        const node = this.nodes.get(id), at = y + 14 + 18 * row;
-        if (this.marked?.has(id) || id === this.chosen) {
-          context.fillStyle = mark;
-          context.fillRect(x + 1, at - 9, box.width - 2, 18);
-        }
-        context.fillStyle = text;
-        context.fillText(node.op, x + 8, at);
-        const start = x + 14 + context.measureText(node.op).width;
-        context.fillStyle = text;
-        context.globalAlpha = 0.7;
-        const room = Math.max(4, Math.floor((x + box.width - start) / 6.3));
-        // Isolated from the direction of the text around it.
-        context.fillText('\u2068' + short(node.name, room) + '\u2069', start, at);
-        context.globalAlpha = 1;
-      });
-      context.restore();
+      this.paintBox(context, box, left, top);
+      ++drawn;
     }
     this.canvas.dataset.drawn = drawn;
+  }
+
+  paintEdges(context, view) {
+    const isFar = this.scale < 0.15;  // curves look like lines
+    context.lineWidth = this.line;
+    context.strokeStyle = this.theme.edge;
+    context.beginPath();
+    for (const [from, to] of this.layout.edges) {
+      const a = this.boxes[from], b = this.boxes[to];
+      if (Math.max(a.x, b.x) < view.left || Math.min(a.x, b.x) > view.right) continue;
+      const y0 = a.y + a.height / 2, y1 = b.y - b.height / 2;
+      if (Math.max(y0, y1) < view.top || Math.min(y0, y1) > view.bottom) continue;
+      const bend = Math.min(60, Math.abs(y1 - y0) / 2);
+      context.moveTo(a.x, y0);
+      if (isFar)
+        context.lineTo(b.x, y1);
+      else
+        context.bezierCurveTo(a.x, y0 + bend, b.x, y1 - bend, b.x, y1);
+    }
+    context.stroke();
+  }
+
+  paintBox(context, box, left, top) {
+    const {theme} = this;
+    const isChosen = this.chosen !== undefined && box.nodes.includes(this.chosen);
+    if (box.fill === undefined) box.fill = this.colour(this.graph, box) || theme.box;
+    context.fillStyle = box.fill;
+    context.fillRect(left, top, box.width, box.height);
+    context.strokeStyle = isChosen ? theme.accent : theme.edge;
+    context.lineWidth = (isChosen ? 3 : 1) * this.line;
+    context.strokeRect(left, top, box.width, box.height);
+    if (this.scale < 0.28) {
+      if (!this.marked?.size || !box.nodes.some((node) => this.marked.has(node))) return;
+      context.fillStyle = theme.mark;
+      context.fillRect(left, top, box.width, box.height);
+      return;
+    }
+    box.labels ||= this.labels(context, box);
+    box.nodes.forEach((id, row) => {
+      const at = top + 14 + 18 * row, {op, name, start} = box.labels[row];
+      if (id === this.chosen || this.marked?.has(id)) {
+        context.fillStyle = theme.mark;
+        context.fillRect(left + 1, at - 9, box.width - 2, 18);
+      }
+      context.fillStyle = theme.text;
+      context.fillText(op, left + 8, at);
+      context.globalAlpha = 0.7;
+      context.fillText(name, left + start, at);
+      context.globalAlpha = 1;
+    });
+  }
+
+  /** Texts of the nodes of a box, as long as it is wide. */
+  labels(context, box) {
+    return box.nodes.map((id) => {
+      const node = this.nodes.get(id), op = short(node.op, 28);
+      const start = 14 + context.measureText(op).width, room = box.width - start - 6;
+      if (!node.name || node.name.startsWith('%')) return {op, name: '', start};  // it has none
+      let name = '', most = Math.floor(room / 5);
+      do {
+        // Isolated from the direction of the text around it.
+        name = most > 2 ? '\u2068' + short(node.name, most--) + '\u2069' : '';
+      } while (name && context.measureText(name).width > room);
+      return {op, name, start};
+    });
   }
 }
 
@@ -290,7 +319,7 @@ function graphTab(place) {
   const holder = h('div', {class: 'views'});
   const legend = h('span');
   const redraw = () => {
-    Object.values(views).forEach((view) => view.paint && view.width && view.paint());
+    Object.values(views).forEach((view) => view.refresh());
     const list = by === 'strategy' ? strategyColours : colours[by];
     legend.replaceChildren(
         by === 'time' ? h('span', {class: 'faint'}, 'pale: short, strong: long') :

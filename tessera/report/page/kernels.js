@@ -10,6 +10,7 @@ function kernelDetails(kernel, open) {
           steps[0] ? named(steps[0].names?.[0] || steps[0].what, 48) : '',
           ` · ${plural(steps.length, 'step')}`, total ? ` · ${ms(total)}` : '',
           ` · ${bytes(kernel.code_bytes)} of code`));
+  const isGpu = log.last('target')?.architecture?.startsWith('sm_');
   const fill = () => {
     const form = (title, text) => text && h('div', {}, h('h3', {}, title), h('pre', {}, text));
     element.append(h(
@@ -17,7 +18,8 @@ function kernelDetails(kernel, open) {
         h('p', {}, h('b', {}, 'Decided: '),
           [...new Set(steps.map((step) => step.strategy).filter(Boolean))].join('; ') ||
               'no strategy',
-          kernel.scratch_bytes ? `; ${bytes(kernel.scratch_bytes)} of scratch memory per thread` :
+          kernel.scratch_bytes ? `; ${bytes(kernel.scratch_bytes)} of ${
+                                     isGpu ? 'shared memory' : 'scratch memory per thread'}` :
                                  '',
           steps[0]?.grid ? `; grid ${steps[0].grid.join(' × ')}` : '',
           steps[0]?.precision ? `; ${steps[0].precision}` : ''),
@@ -25,10 +27,8 @@ function kernelDetails(kernel, open) {
           steps.slice(0, 12).flatMap((step, i) => [i ? ', ' : '', stepLink(step, 40)]),
           steps.length > 12 ? ' …' : ''),
         h('div', {class: 'forms'}, form('Tile program', kernel.tile),
-          form('Schedule as loop nests', kernel.loops),
-          form(
-              log.last('target')?.architecture?.startsWith('sm_') ? 'PTX' : 'Assembly',
-              kernel.assembly)),
+          form(isGpu ? 'Schedule: threads and layouts' : 'Schedule: loop nests', kernel.schedule),
+          form(isGpu ? 'PTX' : 'Assembly', kernel.assembly)),
         kernel.left_out ? h('p', {class: 'faint'}, 'Some forms are left out: ' + kernel.left_out) :
                           null));
   };

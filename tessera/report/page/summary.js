@@ -102,7 +102,7 @@ function slowest() {
             {title: 'ONNX node', cell: (t) => stepLink(index.steps.get(t.step || 0) || {}, 48)},
             {title: 'computed as', cell: (t) => short(index.steps.get(t.step || 0)?.what, 40)},
             {title: 'time', number: true, cell: (t) => ms(t.ms)},
-            {title: 'share', number: true, cell: (t) => percent((t.ms || 0) / run.ms)},
+            {title: 'share', number: true, cell: (t) => percent((t.ms || 0) / (run?.ms || 1))},
             {
               title: 'rules that changed it',
               cell: (t) => ruleLinks(originsOfStep(index.steps.get(t.step || 0)))

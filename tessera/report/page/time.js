@@ -2,12 +2,12 @@
 
 /** Steps of a run side by side, as wide as their time; what runs in a loop has a row of its own. */
 function timeline(run) {
-  const width = 1200, row = 34;
+  const width = 1200, row = 34, whole = run.ms || 1;
   let x = 0;
   const rows = [], loops = new Map();
   for (const step of index.steps.values()) {
     const time = index.time.get(step.id || 0)?.ms || 0;
-    const wide = (time / run.ms) * width;
+    const wide = (time / whole) * width;
     if (step.loop >= 0) {
       const loop = loops.get(step.loop) || {x, wide: 0};
       loops.set(step.loop, loop);
@@ -29,7 +29,7 @@ function timeline(run) {
                   step.strategy || ''}`)));
     x += wide;
   }
-  const between = Math.max(0, ((run.between_ms || 0) / run.ms) * width);
+  const between = Math.max(0, ((run.between_ms || 0) / whole) * width);
   rows.push(
       h('rect', {x, y: 0, width: between, height: row, fill: 'var(--line)'},
         h('title', {}, `between steps: ${ms(run.between_ms || 0)}`)));
@@ -39,7 +39,7 @@ function timeline(run) {
         'rect',
         {x: loop.x, y: row + 3, width: Math.max(1, loop.wide), height: 12, fill: 'var(--faint)'},
         h('title', {},
-          `loop of ${plural(step.iterations, 'iteration')}: ${ms((loop.wide / width) * run.ms)}`)));
+          `loop of ${plural(step?.iterations, 'iteration')}: ${ms((loop.wide / width) * whole)}`)));
   }
   return h(
       'svg', {
