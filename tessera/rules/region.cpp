@@ -109,6 +109,12 @@ class Corrector {
   /// A size as a list of one number, computed from the sizes of inputs.
   Expected<Val> size_value(const Dim& size) {
     if (const auto number = size.constant()) return out_.ints({*number});
+    const std::vector<Dim::Operation> operations = size.operations();
+    if (!operations.empty() && operations[0].whole == size && operations[0].op == Dim::Op::Max) {
+      TESSERA_TRY(const Val a, size_value(operations[0].a));
+      TESSERA_TRY(const Val b, size_value(operations[0].b));
+      return out_.op(*op::max, {a, b});
+    }
     const std::optional<SizeCombination> sum = combination(size);
     if (!sum)
       return wrong_region(

@@ -239,7 +239,7 @@ std::vector<CellBox> boxes_of(Cells cells) {
   return boxes;
 }
 
-/// Borders of all cells as sizes, boxes over them, and the guard that keeps borders in order.
+/// Borders of all cells as sizes, boxes over them, and the conditions that keep borders in order.
 Expected<Done> describe(const std::vector<Sample>& samples, const std::set<std::string>& symbols,
                         MutantRegion& region) {
   for (std::size_t output = 0; output < samples[0].outputs.size(); ++output) {
@@ -264,10 +264,10 @@ Expected<Done> describe(const std::vector<Sample>& samples, const std::set<std::
       for (std::size_t i = 0; i + 1 < own.size() && own.size() > 2; ++i)
         if (const Condition order = at_most(own[i], own[i + 1]);
             (order.right - order.left).least().value_or(-1) < 0 &&
-            std::ranges::none_of(region.guard, [&](const Condition& known) {
+            std::ranges::none_of(region.order, [&](const Condition& known) {
               return known.right - known.left == order.right - order.left;
             }))
-          region.guard.push_back(order);
+          region.order.push_back(order);
     }
     for (const CellBox& cell : boxes_of(cells)) {
       Box box{.output = output, .axes = {}};
@@ -303,6 +303,28 @@ std::optional<Region> relaxed(const Region& region, std::size_t axis) {
   return changed ? std::optional(std::move(wider)) : std::nullopt;
 }
 
+/// The region without positions before the first one: a box may begin outside of a small output.
+Region clipped(Region region) {
+  for (Box& box : region)
+    for (auto& interval : box.axes)
+      if (interval && interval->begin.least().value_or(-1) < 0)
+        interval->begin = max(interval->begin, 0);
+  return region;
+}
+
+/// Whether a region is most of the outputs, for images of a moderate size and small windows.
+bool is_most(const Region& region, const Graph& source) {
+  constexpr std::int64_t kImage = 16;
+  SizeValues sizes;
+  std::set<std::string> of_outputs;
+  for (const ValueId id : source.outputs())
+    for (const Dim& dim : source.type(id).shape.value_or(Shape{})) dim.collect_symbols(of_outputs);
+  for (const std::string& name : prove::symbols_of(source).sizes)
+    sizes[name] = of_outputs.contains(name) ? kImage : 1;
+  const auto share = rules::share_of(region, source, sizes);
+  return share && *share > 0.5;
+}
+
 Expected<CorrectedRule> proved_correction(const MutantRegion& region, const Region& wrong,
                                           const RegionOptions& options) {
   CorrectedRule result;
@@ -336,7 +358,7 @@ Expected<MutantRegion> region_of(const Graph& source, const Graph& mutant,
   TESSERA_TRY(const std::vector<prove::Setting> settings, prove::settings_of(source, mutant));
   if (settings.empty()) return no_region("the two graphs do not fit together at any sizes");
   const prove::Setting& setting = settings[0];
-  MutantRegion region{setting.source, setting.target, {}, setting.guard, 1};
+  MutantRegion region{setting.source, setting.target, {}, setting.guard, {}, 1};
   // What was solved for is put in.
   const std::set<std::string> left = prove::symbols_of(setting.source).sizes;
   std::erase_if(region.guard, [&](const Condition& condition) {
@@ -388,18 +410,28 @@ Expected<MutantRegion> region_of(const Graph& source, const Graph& mutant,
 }
 
 Expected<CorrectedRule> corrected_rule(const MutantRegion& region, const RegionOptions& options) {
-  TESSERA_TRY(CorrectedRule result, proved_correction(region, region.wrong, options));
+  // The guard keeps borders apart, or boxes are clipped.
+  const Region wrong = region.order.empty() ? region.wrong : clipped(region.wrong);
+  TESSERA_TRY(CorrectedRule result, proved_correction(region, wrong, options));
+  const auto is_proved = [](const CorrectedRule& rule) {
+    return std::holds_alternative<prove::Proved>(rule.verdict);
+  };
   // A larger region may be easier to prove: one image less to correct is no gain.
   std::size_t rank = 0;
-  for (const Box& box : region.wrong) rank = std::max(rank, box.axes.size());
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (!std::holds_alternative<prove::Unknown>(result.verdict)) break;
-    const std::optional<Region> wider = relaxed(region.wrong, axis);
-    if (!wider) continue;
+  for (const Box& box : wrong) rank = std::max(rank, box.axes.size());
+  for (std::size_t axis = 0; axis < rank && !is_proved(result); ++axis) {
+    const std::optional<Region> wider = relaxed(wrong, axis);
+    if (!wider || is_most(*wider, region.source)) continue;
     TESSERA_TRY(CorrectedRule other, proved_correction(region, *wider, options));
-    if (std::holds_alternative<prove::Proved>(other.verdict)) result = std::move(other);
+    if (is_proved(other)) result = std::move(other);
   }
-  return result;
+  if (is_proved(result) || region.order.empty()) return result;
+  // Where borders meet, the region may be another one.
+  MutantRegion apart = region;
+  std::ranges::copy(region.order, std::back_inserter(apart.guard));
+  apart.order.clear();
+  TESSERA_TRY(CorrectedRule other, corrected_rule(apart, options));
+  return is_proved(other) ? std::move(other) : std::move(result);
 }
 
 }  // namespace tessera::superopt

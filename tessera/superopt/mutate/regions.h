@@ -14,6 +14,7 @@ struct MutantRegion {
   Graph source, mutant;  // with the sizes that make them fit together
   rules::Region wrong;   // none: fully equivalent
   Guard guard;           // what has to hold of the sizes
+  Guard order;           // of the borders: holds where no two of them meet
   double agreement = 1;  // share of equal positions, at the largest sizes that were tried
 };
 
