@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/literal.h"
 #include "tessera/ir/text.h"
 #include "tessera/ops/composite.h"
 #include "tessera/ops/operators.h"
