@@ -81,6 +81,7 @@ int parse_and_run(int argc, char** argv) {
   add_prove(app, context);
   add_rules(app, context);
   add_explain(app, context);
+  add_mutants(app, context);
   add_machine(app, context);
   add_kernel(app, context);
   add_verify(app, context);

@@ -112,6 +112,7 @@ void add_passes(CLI::App& app, Context& context);
 void add_prove(CLI::App& app, Context& context);
 void add_rules(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
+void add_mutants(CLI::App& app, Context& context);
 void add_machine(CLI::App& app, Context& context);
 void add_kernel(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);

@@ -9,6 +9,7 @@
 #include "tessera/driver/rules.h"
 #include "tessera/report/graphviz.h"
 #include "tessera/rules/explain.h"
+#include "tessera/rules/region_picture.h"
 #include "tessera/support/file.h"
 
 namespace tessera::cli {
@@ -19,10 +20,13 @@ struct ExplainOptions {
   bool dot = false;
 };
 
-Expected<Done> draw(const std::string& dot, const std::filesystem::path& path) {
-  std::string picture = dot;
-  if (path.extension() == ".svg") {
-    TESSERA_TRY(picture, report::run_dot(dot, {.format = "svg"}));
+/// Draws the two sides of a rule or, of a mutant as SVG, the output with its region.
+Expected<Done> draw(const rules::Rule& rule, const std::filesystem::path& path) {
+  std::string picture = to_dot(rule);
+  if (path.extension() == ".svg" && rule.mutant) {
+    TESSERA_TRY(picture, rules::region_picture(rule));
+  } else if (path.extension() == ".svg") {
+    TESSERA_TRY(picture, report::run_dot(picture, {.format = "svg"}));
   } else if (path.extension() != ".dot") {
     return Diagnostic{
         .id = "cli-picture",
@@ -62,7 +66,7 @@ Expected<Done> explain_rule(const ExplainOptions& options, Context& context) {
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   TESSERA_TRY(const rules::Rule rule, find_rule(book, options.rule));
   const std::string dot = to_dot(rule);
-  if (!options.picture.empty()) TESSERA_TRY_DONE(draw(dot, options.picture));
+  if (!options.picture.empty()) TESSERA_TRY_DONE(draw(rule, options.picture));
   if (options.dot) {
     fmt::print("{}", dot);
     return Done{};
@@ -98,7 +102,10 @@ void add_explain(CLI::App& app, Context& context) {
       "file of rules, folder of *.rules, or file in TASO's text format; default: the "
       "rules that come with tessera");
   command->add_flag("--dot", options->dot, "print only the drawing, for Graphviz");
-  command->add_option("-o,--output", options->picture, "write the drawing to a .dot or .svg file");
+  command->add_option(
+      "-o,--output", options->picture,
+      "write the drawing to a .dot or .svg file; of a mutant, .svg shows the output with "
+      "the corrected region coloured");
   add_common(*command, context);
   command->footer("Example:\n  tessera explain batch_norm_into_conv -o picture.svg");
   command->callback([options, &context] {

@@ -12,7 +12,7 @@ namespace tessera::cli {
 
 /// Flags of the graph search.
 struct SearchFlags {
-  bool search = false;
+  bool search = false, mutants = false;
   std::string budget = "60s";
   StoreFlags costs;
   std::optional<std::int64_t> steps;

@@ -33,8 +33,10 @@ void print_choice(const SearchReport& report, const search::Choice& choice, bool
     fmt::print("    {}{} at {} ({:+.1f} % expected): {}\n", step.rule,
                step.times > 1 ? fmt::format(" {} times, first", step.times) : "", step.where,
                -percent(step.before, step.after), why_right(report, step.rule));
-    if (!explain) continue;
     const auto note = report.rules.find(step.rule);
+    if (note != report.rules.end() && !note->second.region.empty())
+      fmt::print("      corrected: {}\n", note->second.region);
+    if (!explain) continue;
     if (note != report.rules.end()) fmt::print("      {}\n", note->second.about);
     for (const std::string& rule : step.also)
       fmt::print("      then {}: {}\n", rule, why_right(report, rule));
@@ -47,6 +49,7 @@ nlohmann::json rule_json(const SearchReport& report, const std::string& rule) {
     object["about"] = it->second.about;
     object["guard"] = it->second.guard;
     object["numerics"] = it->second.numerics;
+    if (!it->second.region.empty()) object["corrected"] = it->second.region;
   }
   return object;
 }
@@ -59,6 +62,11 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   CLI::Option* budget =
       command.add_option("--budget", flags.budget, "time budget of the search, for example 60s")
           ->capture_default_str();
+  command
+      .add_flag("--mutants", flags.mutants,
+                "also search with partially equivalent rewrites, which are corrected where they "
+                "are wrong")
+      ->needs(search);
   command
       .add_option("--steps", flags.steps,
                   "step budget of the search in place of time; nothing is measured, and the same "
@@ -86,6 +94,7 @@ Expected<std::optional<SearchOptions>> search_options(const SearchFlags& flags, 
   if (!flags.search) return std::optional<SearchOptions>();
   SearchOptions options{.steps = flags.steps,
                         .alpha = flags.alpha,
+                        .mutants = flags.mutants,
                         .target = flags.costs.target,
                         .stop = &context.stop};
   TESSERA_TRY(options.seconds, parse_seconds(flags.budget));

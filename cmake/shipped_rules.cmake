@@ -1,8 +1,8 @@
-# rules/*.rules and rules/generated/*.rules as a source of tessera_rules. This file is also the script that writes the source:
+# rules/*.rules, rules/generated/*.rules and rules/mutants/*.rules as a source of tessera_rules. This file is also the script that writes the source:
 # cmake -DRULES=folder -DOUT=file -P shipped_rules.cmake
 
 if(CMAKE_SCRIPT_MODE_FILE)
-  file(GLOB files "${RULES}/*.rules" "${RULES}/generated/*.rules")
+  file(GLOB files "${RULES}/*.rules" "${RULES}/generated/*.rules" "${RULES}/mutants/*.rules")
   list(SORT files)
   set(entries)
   foreach(file IN LISTS files)
@@ -20,7 +20,7 @@ namespace tessera::rules {\n\nstd::span<const ShippedFile> shipped_files() {\n\
 endif()
 
 file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rules/*.rules"
-     "${PROJECT_SOURCE_DIR}/rules/generated/*.rules")
+     "${PROJECT_SOURCE_DIR}/rules/generated/*.rules" "${PROJECT_SOURCE_DIR}/rules/mutants/*.rules")
 set(out "${PROJECT_BINARY_DIR}/generated/shipped_rules.cpp")
 add_custom_command(
   OUTPUT "${out}"

@@ -25,8 +25,7 @@ std::vector<std::int64_t> index_limits(
   const std::vector<std::int64_t> none(graph.inputs().size(), kNoLimit);
   const auto sized = specialized(graph, shapes);
   if (!sized) return none;
-  const auto core = expand(
-      *sized, [](const OpDef&) { return true; }, NeedsValue::Keep);
+  const auto core = expand(*sized, is_composite, NeedsValue::Keep);
   if (!core) return none;
   std::vector<std::int64_t> limits(core->value_count(), kNoLimit);
   const auto nodes = core->nodes();

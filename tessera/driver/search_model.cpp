@@ -12,6 +12,15 @@
 namespace tessera {
 namespace {
 
+/// Where a mutant is corrected, in words; nothing for other rules.
+std::string region_of(const rules::Rule& rule) {
+  std::string text;
+  if (rule.mutant)
+    for (const rules::Box& box : rule.mutant->wrong)
+      text += (text.empty() ? "" : "; ") + rules::in_words(box);
+  return text;
+}
+
 /// Descriptions of the applied rules.
 std::map<std::string, RuleNote> notes_on(
     const search::SearchResult& found,
@@ -20,7 +29,8 @@ std::map<std::string, RuleNote> notes_on(
   const auto note = [&](const std::string& name) {
     for (const std::vector<rules::Rule>& rules : known)
       if (const auto rule = std::ranges::find(rules, name, &rules::Rule::name); rule != rules.end())
-        notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics)};
+        notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics),
+                       region_of(*rule)};
   };
   for (const std::string& name : found.normalization) note(name);
   for (const search::Choice& choice : found.choices)
@@ -44,7 +54,11 @@ Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileO
                                      const SearchOptions& options) {
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
   const Stopwatch watch;
-  TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped_by_hand());
+  TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped_by_hand());
+  if (options.mutants) {
+    TESSERA_TRY(const std::vector<rules::Rule> mutants, rules::shipped_mutants());
+    rules.insert(rules.end(), mutants.begin(), mutants.end());
+  }
   TESSERA_TRY(const std::vector<rules::Rule> more, rules::shipped_by_enumeration());
   TESSERA_TRY(const std::unique_ptr<cost::Model> model,
               cost::open_model({.code = code, .store = options.store, .target = options.target}));

@@ -15,6 +15,7 @@ struct SearchOptions {
   std::optional<std::int64_t> steps = {};  // step budget in place of time: see search::Options
   double alpha = 1.05;
   bool exact = false;
+  bool mutants = false;              // also partially equivalent rewrites, corrected
   std::filesystem::path store = {};  // file of measurements; in memory if empty
   std::string target = {};           // target of the measurements: see cost::ModelOptions
   /// Cancellation flag: ends the search with the best graph so far, and is cleared, as compilation
@@ -26,6 +27,7 @@ struct SearchOptions {
 /// Description of an applied rule, for reports.
 struct RuleNote {
   std::string about, guard, numerics;
+  std::string region = {};  // of a mutant: where it is corrected, in words
 };
 
 /// Report of a graph search.

@@ -104,7 +104,7 @@ class Inliner {
   Expected<Vals> placed(const Graph& graph, std::size_t index, const Vals& operands) {
     const GraphNode& node = graph.nodes()[index];
     const int wanted = static_cast<int>(graph.outputs(node).size());
-    if (node.op->kind() == OpDef::Kind::Composite && which_(*node.op)) {
+    if (node.op->expand && which_(*node.op)) {
       auto results = body_inlined(node, operands, wanted);
       if (results || needs_value_ == NeedsValue::Fail || !is_needs_value(results.error()))
         return results;
@@ -134,6 +134,10 @@ class Inliner {
 };
 
 }  // namespace
+
+bool is_composite(const OpDef& op) {
+  return op.kind() == OpDef::Kind::Composite;
+}
 
 Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
                         int outputs) {

@@ -16,11 +16,16 @@ namespace tessera {
 Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
                         int outputs);
 
+bool is_composite(const OpDef& op);
+
 /// Replaces composites by their bodies, in subgraphs too:  y = softmax(x)  =>  the operators that
 /// softmax is made of.
 ///
 /// Needs:  the shapes that the bodies ask for; a diagnostic if they are not known.
 /// Keeps:  the meaning and the names of the results, inputs and outputs, all other nodes.
+/// A core operator that `which` chooses is replaced as well if it has a body, the form in which it
+/// is exported.
+///
 /// Leaves: no composite that `which` chooses, also not out of another's body; with `Keep`, those
 ///         whose bodies depend on values that are known at run time alone.
 enum class NeedsValue : std::uint8_t { Fail, Keep };

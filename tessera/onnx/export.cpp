@@ -18,7 +18,7 @@ std::int64_t ir_version_for(std::int64_t opset) {
 }
 
 bool has_no_spelling(const OpDef& op) {
-  return op.kind() == OpDef::Kind::Composite && export_row(op.name) == nullptr;
+  return op.expand && export_row(op.name) == nullptr;
 }
 
 void set_opset(::onnx::ModelProto& model, const std::string& domain, std::int64_t version) {

@@ -59,7 +59,7 @@ struct Laws {
 /// code are derived.
 ///
 /// Core operators have `define`: index notation. Composites have `expand`: a graph of other
-/// operators. Opaque ones have `infer`, and are executed by the host function of their name. Those
+/// operators; so may core operators that other runtimes lack, for export. Opaque ones have `infer`, and are executed by the host function of their name. Those
 /// with `control` are control flow: their meaning is in their subgraphs.
 ///
 /// When these functions are called, defaults are filled in (only optional attributes may be

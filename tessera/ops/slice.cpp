@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tessera/ops/composite.h"
 #include "tessera/ops/families.h"
 
 namespace tessera::define {
@@ -111,6 +112,44 @@ OpDef slice() {
             return Definition{.inputs = tessera::concat(
                                   {x}, rest_as_given({"starts", "ends", "axes", "steps"}, in)),
                               .outputs = {output(x.dtype, each(run), x(at))}};
+          }};
+}
+
+OpDef update_slice() {
+  return {.name = "update_slice",
+          .summary =
+              "x with a box of it replaced by update, which begins at the position starts; "
+              "what of update lies outside of x is ignored",
+          .inputs = {"x", "update", "starts"},
+          .define = [](const Attrs&, const Signature& in) -> Expected<Definition> {
+            TESSERA_TRY_DONE(check_same_dtype({in[0], in[1]}));
+            TESSERA_TRY(const std::vector<Dim> starts, known_sizes(in, 2, "starts"));
+            const int rank = in[0].rank();
+            if (in[1].rank() != rank || static_cast<int>(starts.size()) != rank)
+              return bad_operands(fmt::format("x has {} axes, update {}, and there are {} starts",
+                                              rank, in[1].rank(), starts.size()),
+                                  "they have to be equally many");
+            const std::vector<Axis> run = axes("i", rank);
+            const Operand x{"x", in[0].dtype(), sizes(run)};
+            const std::vector<Operand> rest = rest_as_given({"update", "starts"}, in);
+            const Operand& update = rest[0];
+            std::vector<Scalar> at;
+            for (int axis = 0; axis < rank; ++axis) {
+              const auto i = static_cast<std::size_t>(axis);
+              at.push_back(Scalar(run[i]) - Scalar(starts[i]));
+            }
+            const Scalar value = rank == 0 ? update({}) : update.or_else(at, x(indices(run)));
+            return Definition{.inputs = tessera::concat({x}, rest),
+                              .outputs = {output(x.dtype, each(run), value)}};
+          },
+          .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+            const Val &x = in[0], &update = in[1], &starts = in[2];
+            const Val size = sizes_of(update, 0, update.rank());
+            const Val after = sizes_of(x, 0, x.rank()) - starts - size;
+            const Val pads = joined({starts, after}, 0);
+            const Val inside = b.op("pad", {filled(1, DType::F32, {size}), pads});
+            const Val condition = b.op("cast", {inside}, {{"to", std::string("bool")}});
+            return Vals{b.op("where", {condition, b.op("pad", {update, pads}), x})};
           }};
 }
 

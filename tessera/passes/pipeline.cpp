@@ -17,6 +17,7 @@
 #include "tessera/passes/dft_to_matmul.h"
 #include "tessera/passes/fold.h"
 #include "tessera/passes/int8_matmul.h"
+#include "tessera/passes/narrow.h"
 #include "tessera/passes/recognize.h"
 #include "tessera/passes/scan_invariants.h"
 #include "tessera/passes/sequences.h"
@@ -108,8 +109,7 @@ Expected<Graph> expand_composites(const Graph& graph) {
   for (std::uint32_t v = 0; is_core && v < graph.value_count(); ++v)
     is_core = static_shape(graph.type(ValueId{v})).has_value();
   if (is_core) return graph;
-  return expand(
-      graph, [](const OpDef&) { return true; }, NeedsValue::Keep);
+  return expand(graph, is_composite, NeedsValue::Keep);
 }
 
 Expected<Graph> constants(const Graph& graph, const Context& context, Changes&) {
@@ -144,6 +144,8 @@ constexpr Pass kPasses[] = {
      recognize},
     // Folds the constants that rules bring together.
     {{"algebra", Algebra, N::PerRule, T::Any, "applies the proved rules"}, algebra},
+    {{"narrow", Algebra, N::Exact, T::Any, "computes only the parts of results that are read"},
+     plain<narrow>},
     // Rules make the same thing in several places.
     {{"cse", Algebra, N::Exact, T::Any, "computes equal expressions once"}, cse},
     {{"dce", Algebra, N::Exact, T::Any, "removes nodes without a use"}, dce},
@@ -155,6 +157,8 @@ constexpr Pass kPasses[] = {
      kWhole},
     {{"fold_sizes", Target, N::Exact, T::Any, "computes the sizes that composites ask for"},
      fold_sizes},
+    {{"narrow", Target, N::Exact, T::Any, "computes only the parts of results that are read"},
+     plain<narrow>},
     {{"int8_matmul", Target, N::Reals, T::Any, "matmul and conv of dequantized bytes on integers"},
      plain<int8_matmul>},
     {{"constants", Target, N::Exact, T::Any, "computes constant subgraphs by machine code"},

@@ -78,10 +78,6 @@ std::string call_text(const GraphNode& node, const Signature& signature) {
   return text + ")";
 }
 
-bool is_composite(const OpDef& op) {
-  return op.kind() == OpDef::Kind::Composite;
-}
-
 /// A definition, and what the operator asks of sizes beyond it: `asks k == m`.
 Expected<std::string> definition_text(const GraphNode& node, const Signature& signature) {
   TESSERA_TRY(const Definition definition, node.op->define(*node.attrs, signature));

@@ -272,7 +272,7 @@ Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options) {
   std::set<const std::byte*> computed;
   TESSERA_TRY(Prepared first, Preparation(graph, options, computed).made());
   // What cannot be expanded is compared as it is.
-  auto expanded = expand(first.graph, [](const OpDef&) { return true; });
+  auto expanded = expand(first.graph, is_composite);
   if (!expanded) return first;
   PrepareOptions again = options;
   again.scope += "x";

@@ -256,8 +256,7 @@ Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& gi
   Graph core = graph;
   if (composite) {
     // A body that asks for more than is known tells nothing of sizes.
-    if (auto expanded = expand(graph, [](const OpDef&) { return true; }))
-      core = *std::move(expanded);
+    if (auto expanded = expand(graph, is_composite)) core = *std::move(expanded);
   }
   Guard broadcasts;
   do {

@@ -170,6 +170,7 @@ bool is_any_rank(const Dim& dim) {
 Rule reversed(const Rule& rule) {
   Rule other = rule;
   std::swap(other.source, other.target);
+  other.mutant.reset();
   return other;
 }
 
@@ -291,6 +292,7 @@ std::vector<Rule> instances(const Rule& rule) {
     instance.source = *std::move(source);
     instance.target = *std::move(target);
     instance.shapes.clear();
+    instance.mutant.reset();
     made.push_back(std::move(instance));
   }
   return made;

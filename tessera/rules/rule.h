@@ -7,6 +7,7 @@
 
 #include "tessera/expr/condition.h"
 #include "tessera/ir/graph.h"
+#include "tessera/rules/region.h"
 
 namespace tessera::rules {
 
@@ -38,6 +39,12 @@ enum class Helps : std::uint8_t {
   Everywhere,
 };
 
+/// Target of a rule before its correction: equal to the source except in some boxes.
+struct Mutant {
+  Graph target;
+  Region wrong;
+};
+
 /// Two graphs that compute the same: where the source is found, the target may take its place.
 ///
 /// Both have the same inputs, by position and name. Sizes in their types and `$name` attributes
@@ -55,6 +62,8 @@ struct Rule {
   Numerics numerics;
   std::string found;                   // how
   std::vector<std::string> constants;  // inputs that stand for constants only
+  /// Partially equivalent graph that the target is the correction of, as the text states it.
+  std::optional<Mutant> mutant = {};
 };
 
 /// The other way round.

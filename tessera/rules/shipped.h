@@ -14,12 +14,15 @@ struct ShippedFile {
 };
 std::span<const ShippedFile> shipped_files();
 
-/// The rules that come with Tessera: by hand, and then by enumeration (`rules/generated`).
+/// The rules that come with Tessera: by hand, then by enumeration (`rules/generated`), then
+/// corrected mutants (`rules/mutants`).
 Expected<std::vector<Rule>> shipped();
 
 /// Those written by hand alone, which are few and chosen for what they are good for.
 Expected<std::vector<Rule>> shipped_by_hand();
 /// Those found by machine alone.
 Expected<std::vector<Rule>> shipped_by_enumeration();
+/// Partially equivalent rewrites, corrected.
+Expected<std::vector<Rule>> shipped_mutants();
 
 }  // namespace tessera::rules

@@ -169,16 +169,24 @@ class RuleParser {
           .id = "rule-invalid",
           .where = lexer_.where(at),
           .message = fmt::format("{} has no {}", rule_.name, has_source_ ? "target" : "source")};
+    if (!wrong_.empty()) {
+      auto target = corrected(rule_.source, rule_.target, wrong_);
+      if (!target) return located_in_rule(std::move(target).error(), at);
+      rule_.mutant = Mutant{std::exchange(rule_.target, *std::move(target)), std::move(wrong_)};
+    }
     if (auto fits = check(rule_); !fits) {
-      Diagnostic diagnostic = std::move(fits).error();
-      const Diagnostic::Where where = lexer_.where(at);
-      diagnostic.where = {where.file, where.item + ": " + rule_.name};
-      return diagnostic;
+      return located_in_rule(std::move(fits).error(), at);
     }
     return std::move(rule_);
   }
 
  private:
+  Diagnostic located_in_rule(Diagnostic diagnostic, const Token& at) const {
+    const Diagnostic::Where where = lexer_.where(at);
+    diagnostic.where = {where.file, where.item + ": " + rule_.name};
+    return diagnostic;
+  }
+
   Expected<Done> field() {
     if (lexer_.accept("about")) {
       TESSERA_TRY(rule_.about, lexer_.string("a sentence in quotes"));
@@ -201,6 +209,10 @@ class RuleParser {
           TESSERA_TRY(rule_.guard.emplace_back(), parse_condition(lexer_));
         }
       } while (lexer_.accept(","));
+    } else if (lexer_.accept("wrong")) {
+      do {
+        TESSERA_TRY(wrong_.emplace_back(), parse_box(lexer_));
+      } while (lexer_.accept(","));
     } else if (!has_source_ && lexer_.accept("source")) {
       TESSERA_TRY_DONE(inputs());
       TESSERA_TRY(rule_.source, parse_body(lexer_, inputs_, aliases_));
@@ -210,7 +222,7 @@ class RuleParser {
       has_target_ = true;
     } else {
       return lexer_.expected(
-          "about, found, numerics, both ways, helps, where, source, then target");
+          "about, found, numerics, both ways, helps, where, wrong, source, then target");
     }
     return Done{};
   }
@@ -234,6 +246,7 @@ class RuleParser {
   Lexer& lexer_;
   OpAliases aliases_;
   Rule rule_;
+  Region wrong_;
   std::vector<NamedType> inputs_;
   bool has_source_ = false, has_target_ = false;
 };
@@ -340,6 +353,7 @@ std::string to_text(const Rule& rule) {
                               axes_text(condition.shape), axes_text(condition.to));
   if (!rule.guard.empty()) conditions += (conditions.empty() ? "" : ", ") + to_text(rule.guard);
   if (!conditions.empty()) field("where", conditions);
+  if (rule.mutant) field("wrong", to_text(rule.mutant->wrong));
   const std::string head = "  source (" + inputs_text(rule) + ") ";
   std::string body = body_text(rule.source, 2);
   // A body that fits on a line of its own, but not behind the inputs, has its own lines.
@@ -347,7 +361,8 @@ std::string to_text(const Rule& rule) {
       body.starts_with("{ "))
     body = "{\n    " + body.substr(2, body.size() - 4) + "\n  }";
   text += head + body + "\n";
-  return text + "  target " + body_text(rule.target, 2) + "\n}\n";
+  const Graph& target = rule.mutant ? rule.mutant->target : rule.target;
+  return text + "  target " + body_text(target, 2) + "\n}\n";
 }
 
 Expected<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file) {

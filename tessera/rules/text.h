@@ -29,6 +29,8 @@ namespace tessera::rules {
 /// - `const` before the type: the input stands for constants only.
 /// - `f32[*s]` is any shape, the same wherever `*s` is; `*s` may stand among other sizes.
 /// - `where *b <= *s`: the shape broadcasts to the other one.
+/// - `wrong [_, w - r : w]`: a mutant, which differs from the source in these boxes of the output
+///   (`1[…]`: of the second output). The rule's target is the correction of it.
 /// - `for op in add, mul`, before all else: one rule NAME_add with add for op, one NAME_mul;
 ///   `for op in associative` is for the operators on floats that are declared to be.
 /// - Bodies are those of graphs (docs/ir.md); `{group=$g}` names an attribute.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <filesystem>
 
@@ -52,6 +53,15 @@ TEST(Export, WritesOperatorsUnderTheirOnnxNames) {
   EXPECT_EQ(graph.node(1).input(0), "a");
   EXPECT_EQ(graph.value_info(0).name(), "a");
   EXPECT_EQ(file.proto->ir_version(), 8);
+}
+
+TEST(Export, WritesABoxOverATensorAsAChoiceBetweenPaddedTensors) {
+  const ModelFile file =
+      written("graph(x: f32[4, 5], y: f32[2, 2]) { return update_slice(x, y, [1, 3]) }");
+  std::vector<std::string> types;
+  for (const auto& node : file.proto->graph().node()) types.push_back(node.op_type());
+  EXPECT_EQ(std::ranges::count(types, "Pad"), 2);
+  EXPECT_EQ(std::ranges::count(types, "Where"), 1);
 }
 
 TEST(Export, LeavesOutAttributesThatAreDefaults) {

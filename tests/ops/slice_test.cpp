@@ -94,6 +94,40 @@ TEST(Slice, KnowsSymbolicSizes) {
   EXPECT_EQ(sliced(n + 4, 0, n, 1), "n");
 }
 
+TEST(UpdateSlice, ReplacesABoxAndIgnoresWhatLiesOutside) {
+  struct Case {
+    std::int64_t rows, columns, top, left;
+  };
+  constexpr std::int64_t m = 4, n = 5;
+  for (const Case& c : {Case{2, 3, 1, 1}, Case{1, 5, 3, 0}, Case{4, 5, 0, 0}, Case{2, 2, -1, 4},
+                        Case{6, 1, -1, 2}, Case{1, 1, 9, 9}, Case{0, 2, 1, 1}}) {
+    SCOPED_TRACE(fmt::format("{} x {} at {}, {}", c.rows, c.columns, c.top, c.left));
+    std::vector<double> x, update, expected;
+    for (std::int64_t i = 0; i < m * n; ++i) x.push_back(static_cast<double>(i));
+    for (std::int64_t i = 0; i < c.rows * c.columns; ++i)
+      update.push_back(static_cast<double>(100 + i));
+    expected = x;
+    for (std::int64_t i = 0; i < c.rows; ++i)
+      for (std::int64_t k = 0; k < c.columns; ++k) {
+        const std::int64_t row = c.top + i, column = c.left + k;
+        if (row >= 0 && row < m && column >= 0 && column < n)
+          expected[static_cast<std::size_t>(row * n + column)] =
+              update[static_cast<std::size_t>(i * c.columns + k)];
+      }
+    expect_op({"update_slice",
+               {},
+               {f32({m, n}, x), f32({c.rows, c.columns}, update), i64({2}, {c.top, c.left})},
+               {f32({m, n}, expected)}});
+  }
+}
+
+TEST(UpdateSlice, NeedsAPositionForEachAxis) {
+  const Tensor x = f32({2, 2}, {1, 2, 3, 4});
+  EXPECT_FALSE(try_evaluate("update_slice", {}, {x, f32({1}, {5}), i64({1}, {0})}));
+  EXPECT_FALSE(try_evaluate("update_slice", {}, {x, f32({1, 1}, {5}), i64({1}, {0})}));
+  EXPECT_FALSE(try_evaluate("update_slice", {}, {x, i64({1, 1}, {5}), i64({2}, {0, 0})}));
+}
+
 TEST(ReverseSequence, ReversesTheBeginningOfEachSequence) {
   expect_op({"reverse_sequence",
              {},

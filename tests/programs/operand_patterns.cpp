@@ -136,6 +136,8 @@ const std::vector<OperandPattern>& operand_patterns() {
       {"split", "A[a..,n,b..]", "axis=axis(0) num_outputs!=1..3"},
       {"split", "A[n,a..] L#split(0)", "axis!=0"},
       {"slice", "A[a..,n] L#starts(0) L#ends(0) L#slice_axes(0) L#?steps(0)"},
+      {"update_slice", "A[m,n] A[a,b] L#[2]-1..3"},
+      {"update_slice", "A[n,c,m,l] A[n,c,a,b] L#[4]0..2"},
       {"pad", "A[a..] L#pads(0) A?[]", "mode=constant"},
       {"pad", "A[a..] L#inner_pads(0)", "mode!=reflect|edge|wrap"},
       {"pad", "A[a..,n] L#[2]0..2 A?[] L#[1]axis(0)", "mode!=constant|edge"},

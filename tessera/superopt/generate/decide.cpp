@@ -32,50 +32,6 @@ Expected<Guard> guard_back(const Rule& rule, const Guard& forth) {
   return guard;
 }
 
-/// Size symbols that have one name, and short ones.
-Rule renamed(const Rule& rule) {
-  Sizes names;
-  if (const auto relations = prove::relate_sizes(rule.source))
-    for (const auto& [name, size] : relations->solved)
-      if (size.constant() || size.as_symbol()) names.emplace(name, size);
-  const auto placed_in = [](const Rule& old, const Sizes& sizes) -> std::optional<Rule> {
-    auto source = prove::with_sizes(old.source, sizes),
-         target = prove::with_sizes(old.target, sizes);
-    if (!source || !target) return std::nullopt;
-    Rule made = old;
-    made.source = *std::move(source);
-    made.target = *std::move(target);
-    for (Condition& condition : made.guard)
-      for (Dim* side : {&condition.left, &condition.right})
-        *side = side->substituted([&](std::string_view symbol) -> std::optional<Dim> {
-          const auto it = sizes.find(symbol);
-          return it == sizes.end() ? std::nullopt : std::optional(it->second);
-        });
-    std::erase_if(made.guard, [](const Condition& c) { return c.left == c.right; });
-    return made;
-  };
-  const std::optional<Rule> unified = placed_in(rule, names);
-  const Rule& base = unified ? *unified : rule;
-  Sizes shorter;
-  std::size_t next = 0;
-  constexpr std::string_view kLetters = "abcefhjklmnopqrtuvwyz";  // d and g name attributes
-  for (const ValueId id : base.source.inputs()) {
-    for (const Dim& dim : *base.source.type(id).shape) {
-      std::set<std::string> symbols;
-      dim.collect_symbols(symbols);
-      for (const std::string& symbol : symbols) {
-        if (symbol.find('.') == std::string::npos || shorter.contains(symbol)) continue;
-        const std::string letter(1, kLetters[next % kLetters.size()]);
-        shorter.emplace(symbol, Dim::symbol(next < kLetters.size()
-                                                ? letter
-                                                : letter + std::to_string(next / kLetters.size())));
-        ++next;
-      }
-    }
-  }
-  return placed_in(base, shorter).value_or(base);
-}
-
 /// Whether both sides compute every element by the same steps in the same order.
 bool is_exact(const Terms& terms, const Candidate& candidate, const SizeValues& sizes) {
   std::optional<Rule> rule = as_rule(terms, candidate, Form::Declared);
@@ -141,6 +97,49 @@ bool may_be_of_any_rank(const Terms& terms, const Candidate& candidate) {
 }
 
 }  // namespace
+
+Rule renamed(const Rule& rule) {
+  Sizes names;
+  if (const auto relations = prove::relate_sizes(rule.source))
+    for (const auto& [name, size] : relations->solved)
+      if (size.constant() || size.as_symbol()) names.emplace(name, size);
+  const auto placed_in = [](const Rule& old, const Sizes& sizes) -> std::optional<Rule> {
+    auto source = prove::with_sizes(old.source, sizes),
+         target = prove::with_sizes(old.target, sizes);
+    if (!source || !target) return std::nullopt;
+    Rule made = old;
+    made.source = *std::move(source);
+    made.target = *std::move(target);
+    for (Condition& condition : made.guard)
+      for (Dim* side : {&condition.left, &condition.right})
+        *side = side->substituted([&](std::string_view symbol) -> std::optional<Dim> {
+          const auto it = sizes.find(symbol);
+          return it == sizes.end() ? std::nullopt : std::optional(it->second);
+        });
+    std::erase_if(made.guard, [](const Condition& c) { return c.left == c.right; });
+    return made;
+  };
+  const std::optional<Rule> unified = placed_in(rule, names);
+  const Rule& base = unified ? *unified : rule;
+  Sizes shorter;
+  std::size_t next = 0;
+  constexpr std::string_view kLetters = "abcefhjklmnopqrtuvwyz";  // d and g name attributes
+  for (const ValueId id : base.source.inputs()) {
+    for (const Dim& dim : *base.source.type(id).shape) {
+      std::set<std::string> symbols;
+      dim.collect_symbols(symbols);
+      for (const std::string& symbol : symbols) {
+        if (symbol.find('.') == std::string::npos || shorter.contains(symbol)) continue;
+        const std::string letter(1, kLetters[next % kLetters.size()]);
+        shorter.emplace(symbol, Dim::symbol(next < kLetters.size()
+                                                ? letter
+                                                : letter + std::to_string(next / kLetters.size())));
+        ++next;
+      }
+    }
+  }
+  return placed_in(base, shorter).value_or(base);
+}
 
 Decision decide(const Terms& terms, const Candidate& candidate, const std::atomic<bool>* stop) {
   Decision decision;

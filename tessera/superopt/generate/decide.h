@@ -23,6 +23,9 @@ struct Decision {
 /// Proves a candidate in its most general form, or else in one with more specific sizes.
 Decision decide(const Terms& terms, const Candidate& candidate, const std::atomic<bool>* stop);
 
+/// Rule with one short symbol for the sizes that its source equates.
+rules::Rule renamed(const rules::Rule& rule);
+
 /// Rules of a proved candidate: one, or one per direction if their guards differ. Sizes that the
 /// source equates share one symbol, and names are short.
 std::vector<rules::Rule> rules_of(const Terms& terms, const Candidate& candidate,

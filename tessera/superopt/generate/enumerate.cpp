@@ -25,7 +25,7 @@ struct Choice {
   NamedTerm named;
   ShapeId shape = 0;
   std::uint8_t ops = 0;
-  bool like = false;
+  bool like = false, weight = false;
   std::vector<std::uint64_t> operators;
 };
 
@@ -79,10 +79,16 @@ class Enumerator {
 
   Choice choice(const NamedTerm& named) const {
     const Term& term = terms()[named.term];
-    Choice choice{named, term.shape, term.ops, false, {}};
+    Choice choice{named, term.shape, term.ops, false, is_weight(named), {}};
     choice.like = term.op == Term::kVariable && is_like(named.naming[0]);
     terms().collect_operators(named, choice.operators);
     return choice;
+  }
+  /// Whether it is computed from weights alone.
+  bool is_weight(const NamedTerm& named) const {
+    for (std::size_t i = 0; i < terms()[named.term].variables; ++i)
+      if (!terms().set().inputs[terms().kind(named.naming[i])].weight) return false;
+    return true;
   }
   bool is_like(std::uint8_t variable) const {
     return terms().set().inputs[terms().kind(variable)].like;
@@ -172,7 +178,9 @@ class Enumerator {
     const Term& largest = terms()[at.largest.term];
     const bool like = largest.op == Term::kVariable && is_like(largest.own[0]);
     for (std::size_t position = 0; position < definition.args.size(); ++position) {
-      if (definition.args[position].like != like) continue;
+      if (definition.args[position].like != like ||
+          definition.args[position].weight != is_weight(at.largest))
+        continue;
       Partial partial;
       partial.op = op;
       partial.position = position;
@@ -199,7 +207,9 @@ class Enumerator {
     const int most = terms()[at.largest.term].ops - (next < partial.position ? 1 : 0);
     const std::size_t open = static_cast<std::size_t>(level) - 1 - partial.operators.size();
     const auto take = [&](const Choice& choice) {
-      if (choice.ops > most || choice.like != definition.args[next].like) return;
+      if (choice.ops > most || choice.like != definition.args[next].like ||
+          choice.weight != definition.args[next].weight)
+        return;
       Partial longer = partial;
       for (const std::uint64_t hash : choice.operators)
         if (std::ranges::find(longer.operators, hash) == longer.operators.end())

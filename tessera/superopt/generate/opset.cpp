@@ -47,10 +47,11 @@ class SetParser {
                        fmt::format("it is a number from 1 to {}", kMostElements));
       return lexer_.expect("elements");
     }
-    if (lexer_.accept("input")) return input(false);
-    if (lexer_.accept("like")) return input(true);
+    if (lexer_.accept("input")) return input({});
+    if (lexer_.accept("like")) return input({.like = true});
+    if (lexer_.accept("weight")) return input({.weight = true});
     if (lexer_.accept("op")) return op();
-    return lexer_.expected("sizes, most, input, like or op");
+    return lexer_.expected("sizes, most, input, like, weight or op");
   }
 
   /// `n=2 k=3`
@@ -81,9 +82,13 @@ class SetParser {
     return !set_.sizes.empty() && set_.sizes.front().contains(name);
   }
 
-  Expected<Done> input(bool like) {
+  struct InputKind {
+    bool like = false, weight = false;
+  };
+  Expected<Done> input(const InputKind& kind) {
     OperatorSet::Input input;
-    input.like = like;
+    input.like = kind.like;
+    input.weight = kind.weight;
     do {
       TESSERA_TRY(std::string name, lexer_.name("the name of an input"));
       if (!names_.insert(name).second) return invalid("two inputs are called " + name);
@@ -170,6 +175,7 @@ class SetParser {
     while (!lexer_.accept(")")) {
       OperatorSet::Arg arg;
       arg.like = lexer_.accept("like");
+      arg.weight = !arg.like && lexer_.accept("weight");
       TESSERA_TRY(arg.name, lexer_.name("the name of an argument"));
       if (lexer_.accept(":")) {
         TESSERA_TRY(arg.shape, pattern());

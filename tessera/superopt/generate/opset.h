@@ -21,6 +21,7 @@ namespace tessera::superopt {
 ///   input x, y: f32[n, k]                          // inputs of one declaration are alike
 ///   input w: f32[k, 3] as f32[_, 2*_ + 1]          // what they are in rules; else any size is any
 ///   like e: f32[k, k]                              // only its sizes are read
+///   weight v: f32[k, k]                            // taken by arguments `weight b` alone
 ///   op add(a: [*s], b: [*s]) { return add(a, b) }  // takes tensors of one shape
 ///   op conv(x: [_, _, h, w], k) where g = x.1 / k.1 { return conv(x, k) {group=$g} }
 ///   op halves(x: [_, _]) cut p, q = x.1 {
@@ -38,6 +39,7 @@ struct OperatorSet {
     Type type;      // over the sizes of the set
     Shape general;  // with the symbol `_` for any size
     bool like = false;
+    bool weight = false;
   };
 
   /// Axis of an argument.
@@ -53,6 +55,7 @@ struct OperatorSet {
     std::string name;
     std::optional<std::vector<Item>> shape = {};  // nullopt: any shape
     bool like = false;
+    bool weight = false;  // what is computed from weights alone, and nothing else
   };
   /// Attribute that is a quotient of two sizes.
   struct Quotient {
