@@ -174,12 +174,12 @@ def _scatter_mean(e, x, dim, index, source, include_self):
 
 
 def _index_reduce(e, out, x, dim, index, source, reduce, include_self=True):
-    if x.rank == 0 or source.rank == 0:
-        raise Unsupported("an index of a number")
+    if x.rank == 0:  # as a vector of one element
+        result = _index_reduce(e, out, e.reshape(x, [1]), 0, index, e.reshape(source, [source.numel]), reduce, include_self)
+        return e.reshape(result, ())
     shape = [1] * source.rank
     shape[dim] = index.numel
     index = e.expand(e.reshape(e.cast(index, torch.int64), shape), source.shape)
-    reduce = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
     return _scatter_reduce(e, out, x, dim, index, source, reduce, include_self)
 
 

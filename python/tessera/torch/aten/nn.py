@@ -288,10 +288,10 @@ def _adaptive_max_pool(rank):
 
 
 def _grid_sample(e, out, x, grid, mode, padding, align_corners):
-    if mode not in (0, 1) or x.numel == 0:
-        raise Unsupported("bicubic sampling, or sampling of no elements")
+    if x.numel == 0:
+        raise Unsupported("sampling of no elements")
     dtype = compute_dtype(x.dtype)
-    y = e.op("grid_sample", e.cast(x, dtype), e.cast(grid, dtype), mode=("linear", "nearest")[mode],
+    y = e.op("grid_sample", e.cast(x, dtype), e.cast(grid, dtype), mode=("linear", "nearest", "cubic")[mode],
              padding_mode=("zeros", "border", "reflection")[padding], align_corners=int(align_corners))
     return e.cast(y, x.dtype)
 
