@@ -105,6 +105,27 @@ def test_an_output_that_is_a_view_of_an_input_shares_its_memory():
     assert y.eq(0).all() and not z.eq(1).all()
 
 
+@pytest.mark.parametrize("views", [
+    lambda y: (y, y.t()),
+    lambda y: (y[1:], y[:, 1].unsqueeze(0)),
+    lambda y: y.split(2) + (y,),
+    lambda y: (y.view(-1), y.permute(1, 0), y + 1),
+])
+def test_outputs_that_share_memory(views):
+    def function(x):
+        return views(x * 2)
+
+    x = torch.randn(4, 6)
+    check(function, x)
+    results = []
+    for run in (compiled(function), function):
+        outputs = run(x)
+        outputs[0].fill_(5)
+        results.append(outputs)
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, check_stride=True)
+
+
 @pytest.mark.parametrize("x", [
     torch.randn(6, 4).t(),
     torch.randn(4, 1).expand(4, 6),
@@ -159,6 +180,17 @@ def test_nan_and_infinity():
     x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
     check(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.amin(), torch.maximum(x, x.flip(0)), x.isnan(), x * 0,
                      x - x, torch.sign(x), x.argmax()), x)
+
+
+def test_writes_by_a_mask():
+    def function(x, row):
+        x = x.clone()
+        x[x > 0] = 7.0
+        x[x.sum(1) > 3] = row
+        x[:, :2][x[:, :2] < -1] += 1
+        return x
+
+    check(function, torch.randn(5, 4), torch.arange(4.0), left=1)  # what is read by a mask has as many elements as it says
 
 
 def test_sorting_of_equal_elements():

@@ -31,7 +31,8 @@ def difference(actual, expected) -> str | None:
     if count == 0:
         return None
     at = tuple(int(i) for i in wrong.nonzero()[0])
-    return f"{count} of {wrong.numel()} elements differ, first at {list(at)}: {actual[at].item()} in place of {expected[at].item()}"
+    first = f"first at {list(at)}: {actual[at].item()} in place of {expected[at].item()}"
+    return f"{count} of {wrong.numel()} elements differ, {first}"
 
 
 def copies(arguments):
@@ -59,8 +60,8 @@ def checked_call(graph, plan, arguments) -> list:
         i, how = found
         output = next(node for node in graph.module.graph.nodes if node.op == "output").args[0][i]
         warnings.warn(
-            f"tessera: {graph.kind} graph: output {i} ({output.name}, {output.target}) is not what eager execution gives: {how}; "
-            "the results of eager execution are used",
+            f"tessera: {graph.kind} graph: output {i} ({output.name}, {output.target}) is not what eager execution gives: "
+            f"{how}; the results of eager execution are used",
             stacklevel=2,
         )
         for i, wanted in enumerate(expected):

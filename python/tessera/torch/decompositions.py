@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import torch
 from torch._decomp import core_aten_decompositions
 
 from .aten import ROWS

@@ -9,7 +9,6 @@ import time
 import torch
 
 from . import dynamo
-from .partition import is_size
 from .plan import ProgramStep
 
 

@@ -10,10 +10,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 from ..model import Model
 from ..program import Program
 from .decompositions import decompositions
-from .importer import ImportFailure, Importer, InputLayout, OutputLayout
+from .importer import ImportFailure, Importer
 from .options import Options
-from .partition import Segment, is_size, is_write, packet_name, reason_to_decline
+from .partition import Segment, is_size, is_write, reason_to_decline
 from .plan import traced_values
+
+WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 @dataclasses.dataclass
@@ -35,7 +37,7 @@ def import_exported(program, weights_as_inputs=()) -> ImportedModel:
     module, signature = program.graph_module, program.graph_signature
     mutations = [spec for spec in signature.output_specs if spec.kind != OutputKind.USER_OUTPUT]
     if mutations:
-        raise CannotImport(f"the program writes to {mutations[0].target!r}: export a model that changes no buffers or inputs")
+        raise CannotImport(f"the program writes to {mutations[0].target!r}: export a model that changes no buffers")
     values = traced_values(module)
     if any(isinstance(s, torch.SymInt) for v in values.values() if isinstance(v, torch.Tensor) for s in v.shape):
         raise CannotImport("the program has open sizes: export it without dynamic_shapes")
@@ -47,7 +49,7 @@ def import_exported(program, weights_as_inputs=()) -> ImportedModel:
         if node.op != "placeholder":
             continue
         spec = kinds[node.name]
-        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR) and spec.target not in weights_as_inputs:
+        if spec.kind in WEIGHTS and spec.target not in weights_as_inputs:
             state = program.state_dict if spec.target in program.state_dict else program.constants
             constants[node] = state[spec.target]
         elif isinstance(values[node], torch.Tensor):

@@ -55,6 +55,36 @@ def is_size_function(node) -> bool:
     )
 
 
+def viewed(node):
+    """The node whose memory a node shares: its own argument, if it is a view; else None."""
+    if node.op != "call_function":
+        return None
+    if node.target is operator.getitem:
+        return node.args[0] if viewed(node.args[0]) is not None else None
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.arguments:
+        return None
+    alias = node.target._schema.arguments[0].alias_info
+    return node.args[0] if alias is not None and not alias.is_write and node.args else None
+
+
+def shared_views(graph) -> tuple[set, list]:
+    """Nodes whose memory several outputs of a graph share, and the views that lead from them to the outputs.
+
+    Views of arguments are none of them: AOT Autograd makes those anew.
+    """
+    results = next(node for node in graph.nodes if node.op == "output").args[0]
+    chains = {}  # base -> chains of views, one for each output
+    for result in {r: None for r in results if isinstance(r, torch.fx.Node)}:
+        base, chain = result, []
+        while viewed(base) is not None:
+            chain.append(base)
+            base = viewed(base)
+        chains.setdefault(base, []).append(chain)
+    shared = {base: group for base, group in chains.items() if len(group) > 1 and base.op == "call_function"}
+    views = {node for group in shared.values() for chain in group for node in chain}
+    return set(shared), [node for node in graph.nodes if node in views]
+
+
 def reason_to_decline(node, values, device) -> str | None:
     """Why a node is left to torch, as far as its target and types say."""
     if node.op != "call_function":

@@ -18,6 +18,7 @@ from .partition import (
     packet_name,
     reason_to_decline,
     segments,
+    shared_views,
 )
 
 
@@ -173,8 +174,10 @@ class Plan:
         for node in self._graph.nodes:
             if node.op == "get_attr" and isinstance(values[node], torch.Tensor):
                 self._constants[node] = operator.attrgetter(node.target)(module)
+        self._shared, views = shared_views(self._graph)
         self._decline()
         self._assign_slots()
+        self._views = [TorchStep(node, self._slots, values) for node in views]
         self._build()
         self._constants = self._values = None  # programs have copies
 
@@ -234,7 +237,9 @@ class Plan:
                     inputs[other] = None
         segment.inputs = list(inputs)
         segment.outputs = [
-            node for node in segment.nodes if self._is_tensor(node) and any(user not in inside for user in node.users)
+            node
+            for node in segment.nodes
+            if self._is_tensor(node) and (node in self._shared or any(user not in inside for user in node.users))
         ]
 
     def _build(self):
@@ -292,7 +297,7 @@ class Plan:
 
         step = self.steps[0] if len(self.steps) == 1 else None
         self._only_program = None
-        if isinstance(step, ProgramStep) and step.is_plain and step.inputs and not self._writes:
+        if isinstance(step, ProgramStep) and step.is_plain and step.inputs and not self._writes and not self._views:
             if self.results == [_Slot(slot) for slot in step.outputs]:
                 self._only_program = step.program
 
@@ -305,6 +310,8 @@ class Plan:
             slots[slot] = tensor
         for step in self.steps:
             step.run(slots) if clock is None else clock.run(step, slots)
+        for view in self._views:
+            view.run(slots)
         for target, source in self._writes:
             slots[target].copy_(slots[source])
         return [slots[r.index] if isinstance(r, _Slot) else r for r in self.results]

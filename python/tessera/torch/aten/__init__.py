@@ -5,6 +5,8 @@ TensorValues in place of tensors; out is the traced output, of known dtype and s
 Unsupported, with the reason; the node is then left to torch.
 """
 
-from . import backward, elementwise, movement, nn, reductions, transformer
+from . import backward, elementwise, indexing, movement, nn, reductions, transformer
 
-ROWS = {**elementwise.ROWS, **reductions.ROWS, **movement.ROWS, **nn.ROWS, **backward.ROWS, **transformer.ROWS}
+ROWS = {}
+for _module in (elementwise, reductions, movement, indexing, nn, transformer, backward):
+    ROWS.update(_module.ROWS)

@@ -7,7 +7,6 @@ import math
 import torch
 
 from ..emitter import Unsupported, compute_dtype, dtype_name
-from .elementwise import operand
 from .reductions import vector_norm
 
 
@@ -45,6 +44,11 @@ def _addmm(e, out, bias, x, y, beta=1, alpha=1):
         return e.cast(product, out.dtype)
     bias = e.cast(bias, product.dtype)
     return e.cast(product + (bias if beta == 1 else bias * beta), out.dtype)
+
+
+def _addmv(e, out, bias, x, y, beta=1, alpha=1):
+    bias = e.reshape(bias, [*bias.shape, 1]) if bias.rank else bias
+    return e.reshape(_addmm(e, out, bias, x, e.reshape(y, [y.shape[0], 1]), beta, alpha), out.shape)
 
 
 def _addbmm(e, out, bias, x, y, beta=1, alpha=1):
@@ -199,7 +203,8 @@ def _average_pool(rank):
         if divisor_override is not None and ceil_mode:
             raise Unsupported("divisor_override with ceil_mode")
         value = e.cast(_batched(e, x, rank), compute_dtype(x.dtype))
-        y = e.op("average_pool", value, count_include_pad=int(count_include_pad or divisor_override is not None), **attributes)
+        counts_pads = count_include_pad or divisor_override is not None
+        y = e.op("average_pool", value, count_include_pad=int(counts_pads), **attributes)
         if divisor_override is not None:
             y = y * (math.prod(attributes["kernel_shape"]) / divisor_override)
         return e.cast(e.reshape(y, out.shape), x.dtype)
@@ -283,10 +288,10 @@ def _adaptive_max_pool(rank):
 
 
 def _grid_sample(e, out, x, grid, mode, padding, align_corners):
-    if mode not in (0, 1) or x.numel == 0:
-        raise Unsupported("bicubic sampling, or sampling of no elements")
+    if x.numel == 0:
+        raise Unsupported("sampling of no elements")
     dtype = compute_dtype(x.dtype)
-    y = e.op("grid_sample", e.cast(x, dtype), e.cast(grid, dtype), mode=("linear", "nearest")[mode],
+    y = e.op("grid_sample", e.cast(x, dtype), e.cast(grid, dtype), mode=("linear", "nearest", "cubic")[mode],
              padding_mode=("zeros", "border", "reflection")[padding], align_corners=int(align_corners))
     return e.cast(y, x.dtype)
 
@@ -362,8 +367,7 @@ ROWS = {
     "adaptive_max_pool3d": _adaptive_max_pool(3),
     "addbmm": _addbmm,
     "addmm": _addmm,
-    "addmv": lambda e, out, bias, x, y, beta=1, alpha=1: e.reshape(
-        _addmm(e, out, e.reshape(bias, [*bias.shape, 1]) if bias.rank else bias, x, e.reshape(y, [y.shape[0], 1]), beta, alpha), out.shape),
+    "addmv": _addmv,
     "avg_pool1d": _average_pool(1),
     "avg_pool2d": _average_pool(2),
     "avg_pool3d": _average_pool(3),
