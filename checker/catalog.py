@@ -11,13 +11,15 @@ class Catalog:
 
     def __init__(self, text):
         self.defaults, self.definitions, self.composites, self.asked, self.results = {}, {}, {}, {}, {}
-        self.random = set()
-        for block in re.split(r"^(?=defaults |random |composite |operator |results )", text, flags=re.M):
+        self.random, self.associative = set(), []
+        for block in re.split(r"^(?=associative |defaults |random |composite |operator |results )", text, flags=re.M):
             kind, _, rest = block.partition(" ")
             head, _, body = rest.partition("\n")
             if kind == "defaults":
                 op, _, attrs = head.partition(" {")
                 self.defaults[op] = GraphReader(Reader(attrs)).attributes()
+            elif kind == "associative":
+                self.associative.append(head)
             elif kind == "random":
                 self.random.add(head)
             elif kind == "operator":

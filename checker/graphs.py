@@ -18,8 +18,9 @@ Body = namedtuple("Body", "lets outputs")           # lets: (names, expression)
 class GraphReader:
     """Graphs and rules as text (docs/ir.md, docs/rules.md)."""
 
-    def __init__(self, reader, aliases={}):
+    def __init__(self, reader, aliases={}, associative=()):
         self.r, self.aliases = reader, aliases  # of operators
+        self.associative = associative
 
     def literal(self):
         r = self.r
@@ -119,6 +120,8 @@ class GraphReader:
         ops = [r.name()]
         while r.accept(","):
             ops.append(r.name())
+        if ops == ["associative"]:
+            ops = self.associative
         start, rules = r.next, []
         for op in ops:
             r.next = start
@@ -126,27 +129,37 @@ class GraphReader:
         return rules
 
     def rule(self, name):
-        r, both, where, shapes = self.r, False, [], []
+        r, both, where, shapes, mutant = self.r, False, [], [], False
         while not r.accept("source"):
             word = r.name()
             if word in ("about", "found"):
                 r.string()
+            elif word == "wrong":
+                mutant = True
+                while r.at("["):
+                    while not r.accept("]"):
+                        r.next += 1
+                    r.accept(",")
             elif word == "numerics":
-                if r.name() == "error":
+                kind = r.name()
+                if kind == "error":
                     r.number()
+                elif kind == "as":
+                    r.name()
             elif word == "where":
                 more = True
                 while more:
                     shapes.append(self.broadcast()) if r.at("*") else where.append(r.condition())
                     more = r.accept(",")
             else:
-                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere")), f"{word} is not known")
+                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere"), ("helps", "smaller")), f"{word} is not known")
                 both = both or word == "both"
         inputs, source = self.inputs(), self.body()
         r.expect("target")
         target = self.body()
         r.expect("}")
-        return Rule(name, both, where, shapes, inputs, source, target)
+        # The target of a mutant is wrong in some boxes; certificates are of its correction, which they state.
+        return None if mutant else Rule(name, both, where, shapes, inputs, source, target)
 
 
 def rounded(dtype, values):
@@ -172,8 +185,10 @@ def parsed_rule(text):
     return rules[0]
 
 
-def read_book(text):
+def read_book(text, associative=()):
+    """The rules of a text. associative: the operators that `for op in associative` stands for."""
     reader, rules = Reader(text), {}
     while reader.peek().kind != "end":
-        rules.update({rule.name: rule for rule in GraphReader(reader).rules()})
+        read = GraphReader(reader, associative=associative).rules()
+        rules.update({rule.name: rule for rule in read if rule is not None})
     return rules

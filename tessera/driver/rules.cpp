@@ -196,6 +196,8 @@ prove::CallMeanings meanings_of(const RuleBook& book) {
 
 std::string to_text(const prove::CallMeanings& meanings) {
   std::string text;
+  for (const OpDef* op : rules::associative_operators())
+    text += fmt::format("associative {}\n", op->name);
   for (const OpDef& op : catalog()) {
     std::string defaults;
     for (const AttrSpec& attr : op.attrs)

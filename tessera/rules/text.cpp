@@ -9,6 +9,7 @@
 #include "tessera/ir/names.h"
 #include "tessera/ir/text.h"
 #include "tessera/ops/catalog.h"
+#include "tessera/rules/certified.h"
 #include "tessera/support/file.h"
 
 namespace tessera::rules {
@@ -172,7 +173,12 @@ class RuleParser {
     if (!wrong_.empty()) {
       auto target = corrected(rule_.source, rule_.target, wrong_);
       if (!target) return located_in_rule(std::move(target).error(), at);
-      rule_.mutant = Mutant{std::exchange(rule_.target, *std::move(target)), std::move(wrong_)};
+      // As it is read from the text of a certificate: constants are in the order of the text.
+      Rule plain = rule_;
+      plain.target = *std::move(target);
+      TESSERA_TRY(std::vector<Rule> written, parse_rules(to_text(statement_of(std::move(plain)))));
+      rule_.mutant =
+          Mutant{std::exchange(rule_.target, std::move(written[0].target)), std::move(wrong_)};
     }
     if (auto fits = check(rule_); !fits) {
       return located_in_rule(std::move(fits).error(), at);
@@ -251,7 +257,8 @@ class RuleParser {
   bool has_source_ = false, has_target_ = false;
 };
 
-/// Operators that are declared to be associative, and take floats.
+}  // namespace
+
 std::vector<const OpDef*> associative_operators() {
   const ValueInfo number{.type = Type::tensor(DType::F32, {})};
   std::vector<const OpDef*> ops;
@@ -260,6 +267,8 @@ std::vector<const OpDef*> associative_operators() {
       ops.push_back(&op);
   return ops;
 }
+
+namespace {
 
 /// `add, mul`, or `associative`
 Expected<std::vector<const OpDef*>> parse_operators(Lexer& lexer) {

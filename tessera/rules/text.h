@@ -46,6 +46,9 @@ std::string constant_text(const Tensor& tensor);
 /// `exact`, `reals` or `error 1e-6`.
 std::string to_text(const Numerics& numerics);
 
+/// Operators that `for op in associative` stands for: declared to be associative, and on floats.
+std::vector<const OpDef*> associative_operators();
+
 Expected<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file = {});
 
 /// The rules of a file, or of all files `*.rules` in a folder, by name of the file. No name is used
