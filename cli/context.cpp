@@ -228,6 +228,12 @@ void ProgressLine::show(std::size_t done, std::size_t all, std::string_view what
                           seconds, left));
 }
 
+void StageProgress::operator()(std::string_view stage, std::size_t done, std::size_t all) {
+  if (!line_ || stage_ != stage) line_.emplace(context_);
+  stage_ = stage;
+  line_->show(done, all, stage);
+}
+
 void ProgressLine::clear() {
   if (shown_) print_error("\r\033[K");
   shown_ = false;

@@ -93,6 +93,19 @@ class ProgressLine {
   std::chrono::steady_clock::time_point start_, last_;
 };
 
+/// Progress line of work in stages: the remaining time of a stage is estimated from its own
+/// progress.
+class StageProgress {
+ public:
+  explicit StageProgress(const Context& context) : context_(context) {}
+  void operator()(std::string_view stage, std::size_t done, std::size_t all);
+
+ private:
+  const Context& context_;
+  std::optional<ProgressLine> line_;
+  std::string stage_;
+};
+
 /// Parses `1536`, `512MB`, `2GiB`, and `90`, `90s`, `2m`, `1h`.
 Expected<std::int64_t> parse_bytes(const std::string& text);
 Expected<double> parse_seconds(const std::string& text);

@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "tessera/cost/interleaved_timing.h"
 #include "tessera/driver/model.h"
 #include "tessera/driver/rules.h"
 #include "tessera/passes/portable.h"
@@ -28,18 +30,8 @@ struct MutantsRegionOptions {
   std::int64_t seed = 1;
 };
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 std::string region_words(const rules::Rule& rule) {
-  if (!rule.mutant) return "nowhere: equal in all positions";
-  std::string text;
-  for (const rules::Box& box : rule.mutant->wrong)
-    text += (text.empty() ? "" : "; ") + rules::in_words(box);
-  return text;
+  return rule.mutant ? rules::in_words(rule.mutant->wrong) : "nowhere: equal in all positions";
 }
 
 std::size_t count_of(const superopt::MutantResult& result, std::string_view verdict) {
@@ -66,18 +58,12 @@ Expected<Done> find_in_set(const MutantsFindOptions& options, Context& context) 
   TESSERA_TRY(const superopt::OperatorSet set, superopt::load_set(options.set));
   superopt::MutantResult result;
   {
-    std::optional<ProgressLine> line;
-    std::string stage_shown;
-    superopt::MutantOptions how{
-        .max_ops = options.max_ops,
-        .threads = options.threads,
-        .least_agreement = options.agreement,
-        .stop = &context.stop,
-        .progress = [&](std::string_view stage, std::size_t done, std::size_t all) {
-          if (!line || stage_shown != stage) line.emplace(context);
-          stage_shown = stage;
-          line->show(done, all, stage);
-        }};
+    StageProgress progress(context);
+    superopt::MutantOptions how{.max_ops = options.max_ops,
+                                .threads = options.threads,
+                                .least_agreement = options.agreement,
+                                .stop = &context.stop,
+                                .progress = std::ref(progress)};
     if (context.memory_limit) how.memory_limit = *context.memory_limit;
     TESSERA_TRY(result, superopt::find_mutants(set, how));
   }
@@ -104,8 +90,8 @@ Expected<Done> find_in_set(const MutantsFindOptions& options, Context& context) 
                 {"proved", count_of(result, "proved")},
                 {"refuted", count_of(result, "refuted")},
                 {"unknown", count_of(result, "unknown")},
-                {"median_region_ms", median(regions)},
-                {"median_proof_ms", median(proofs)},
+                {"median_region_ms", cost::percentile(regions, 0.5)},
+                {"median_proof_ms", cost::percentile(proofs, 0.5)},
                 {"enumeration_seconds", result.enumeration_seconds},
                 {"seconds", result.seconds},
                 {"mutants", std::move(mutants)}});
@@ -121,7 +107,8 @@ Expected<Done> find_in_set(const MutantsFindOptions& options, Context& context) 
   fmt::print("{} corrected and proved, {} refuted, {} unknown, {} without a region; {:.2f} s\n",
              count_of(result, "proved"), count_of(result, "refuted"), count_of(result, "unknown"),
              result.without_region, result.seconds);
-  fmt::print("median of regions {:.1f} ms, of proofs {:.1f} ms\n", median(regions), median(proofs));
+  fmt::print("median of regions {:.1f} ms, of proofs {:.1f} ms\n", cost::percentile(regions, 0.5),
+             cost::percentile(proofs, 0.5));
   return Done{};
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <functional>
+
 #include "cli/json.h"
 #include "cli/rules_command.h"
 #include "tessera/driver/rules.h"
@@ -23,23 +25,16 @@ std::int64_t peak_memory() {
 
 Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& context) {
   TESSERA_TRY(const superopt::OperatorSet set, superopt::load_set(options.set));
-  const std::filesystem::path progress = options.out + ".progress";
+  const std::filesystem::path checkpoint = options.out + ".progress";
   superopt::GenerateResult made;
   {
-    // The remaining time of a stage is estimated from its own progress.
-    std::optional<ProgressLine> line;
-    std::string stage_shown;
-    superopt::GenerateOptions how{
-        .max_ops = options.max_ops,
-        .threads = options.threads,
-        .stop = &context.stop,
-        .checkpoint = progress,
-        .resume = options.resume,
-        .progress = [&](std::string_view stage, std::size_t done, std::size_t all) {
-          if (!line || stage_shown != stage) line.emplace(context);
-          stage_shown = stage;
-          line->show(done, all, stage);
-        }};
+    StageProgress progress(context);
+    superopt::GenerateOptions how{.max_ops = options.max_ops,
+                                  .threads = options.threads,
+                                  .stop = &context.stop,
+                                  .checkpoint = checkpoint,
+                                  .resume = options.resume,
+                                  .progress = std::ref(progress)};
     if (context.memory_limit) how.memory_limit = *context.memory_limit;
     TESSERA_TRY(made, superopt::generate(set, how));
   }
@@ -48,7 +43,7 @@ Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& cont
     context.exit_code = kInterrupted;
   } else {
     std::error_code ignored;
-    std::filesystem::remove(progress, ignored);
+    std::filesystem::remove(checkpoint, ignored);
   }
   const superopt::CandidateCounts& counts = made.counts;
   if (context.json) {

@@ -12,13 +12,9 @@
 namespace tessera {
 namespace {
 
-/// Where a mutant is corrected, in words; nothing for other rules.
+/// Corrected region of a mutant, in words; empty for other rules.
 std::string region_of(const rules::Rule& rule) {
-  std::string text;
-  if (rule.mutant)
-    for (const rules::Box& box : rule.mutant->wrong)
-      text += (text.empty() ? "" : "; ") + rules::in_words(box);
-  return text;
+  return rule.mutant ? rules::in_words(rule.mutant->wrong) : "";
 }
 
 /// Descriptions of the applied rules.

@@ -60,10 +60,11 @@ class Rewrite {
 
   /// Match of the source by operators and operands; sizes, attributes and guards are checked later.
   using Match = rules::Occurrence<EGraphView>;
-  /// Calls `found` with every match whose first output is in this class, until it returns false.
-  template <class Found>
-  void match(const EGraph& graph, ClassId root, const Found& found) const {
-    rules::for_each_occurrence(*pattern_, EGraphView(graph), root, found);
+  /// Calls the visitor with every match whose first output is in this class, until it returns
+  /// false.
+  template <class Visitor>
+  void match(const EGraph& graph, ClassId root, const Visitor& visitor) const {
+    rules::for_each_occurrence(*pattern_, EGraphView(graph), root, visitor);
   }
 
   /// Checks sizes, attributes and the guard, adds the target and unites its outputs with those of

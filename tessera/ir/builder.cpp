@@ -200,6 +200,25 @@ Vals GraphBuilder::scan(const Vals& states, const Vals& elements, const Step& st
                       {std::make_shared<const Graph>(*std::move(body))}, results);
 }
 
+Vals GraphBuilder::inlined(const Graph& graph, const Vals& inputs) {
+  Vals values(graph.value_count());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+    if (const Tensor* tensor = graph.constant({i})) values[i] = constant(*tensor);
+  const auto mapped = [&](ValueId id) { return id.present() ? values[id.index] : Val{}; };
+  for (const GraphNode& node : graph.nodes()) {
+    Vals operands;
+    for (const ValueId id : graph.inputs(node)) operands.push_back(mapped(id));
+    const auto outputs = graph.outputs(node);
+    const Vals results = call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
+    if (failed()) return {};
+    for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].index] = results[i];
+  }
+  Vals results;
+  for (const ValueId id : graph.outputs()) results.push_back(mapped(id));
+  return results;
+}
+
 void GraphBuilder::name(const Val& value, std::string name) {
   graph_.set_name(ValueId{value.id()}, std::move(name));
 }

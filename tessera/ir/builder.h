@@ -39,6 +39,10 @@ class GraphBuilder final : public Body {
   Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs) override;
   Vals scan(const Vals& states, const Vals& elements, const Step& step) override;
 
+  /// Adds the nodes of a graph without control flow on these inputs; returns its outputs, nothing
+  /// after an error.
+  Vals inlined(const Graph& graph, const Vals& inputs);
+
   using Subgraphs = std::vector<std::shared_ptr<const Graph>>;
   /// Adds a control-flow node; `results` are the types of its results.
   Vals call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs, Subgraphs subgraphs,

@@ -12,7 +12,7 @@
 namespace tessera::lower {
 namespace {
 
-/// What a reduction over the keys depends on.
+/// Dependence of a reduction over the keys on its key and on the rows that are reduced before it.
 class OnlineReduction {
  public:
   OnlineReduction(std::string key, std::set<std::string> rows)

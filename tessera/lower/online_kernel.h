@@ -27,7 +27,7 @@ class OnlineKernel : public AttentionKernel {
         keys_(tile.keys) {
     outside_ = online.outside;
     blank_ = online.blank;
-    // Where later rows see more keys, they come first: programs end at about the same time.
+    // Rows that see more keys come first, so that programs end at about the same time.
     last_rows_first_ = std::ranges::any_of(
         visible_.last, [](const KeyBound& bound) { return bound.row_factor > 0; });
     for (const KeyBound& bound : visible_.last) last_conditions_.push_back(bound.condition);
@@ -117,7 +117,7 @@ class OnlineKernel : public AttentionKernel {
       end = b_.map(tile::Function::Min, {end, bound_at(bound, true, bound.rest.high + 1)});
     return clamped(end, 0, keys);
   }
-  /// Where tiles begin that some row does not see whole.
+  /// First tile that some row does not see whole.
   Id last_tile(std::int64_t whole) {
     Id end = b_.index(whole);
     for (const KeyBound& bound : visible_.last)
@@ -159,7 +159,7 @@ class OnlineKernel : public AttentionKernel {
     for (std::size_t i = 0; i < form_.between.size() && !e_.error(); ++i) {
       const AttentionStage& stage = form_.between[i];
       const Id carried = rescaled(stage, online_.exponents[i], before.rows[i], before, now, i);
-      hold_rows(now, i, Held::Finite);
+      hold_rows(now, i, RowValues::Finite);
       set_axes(form_.row, form_.key);
       enter(stage);
       e_.run_fold(stage.fold, {.vectors = {1}, .guards = guards, .carried = {carried}});
@@ -168,7 +168,7 @@ class OnlineKernel : public AttentionKernel {
     }
     if (e_.error()) return now;
     const std::size_t all = form_.between.size();
-    hold_rows(now, all, Held::Finite);
+    hold_rows(now, all, RowValues::Finite);
     const Id weights = factor(form_.result, online_.weights, form_.row, form_.key, guards);
     now.sum = rescaled(form_.result, online_.result_exponent, now.sum, before, now, all);
     const Id values = factor(form_.result, form_.values, form_.key, form_.width);
@@ -178,13 +178,13 @@ class OnlineKernel : public AttentionKernel {
 
   /// Whether rows without a finite term so far, whose maximum is -inf, are held as 0: all of their
   /// terms are then 0, whatever is subtracted.
-  enum class Held : std::uint8_t { AsTheyAre, Finite };
-  void hold_rows(const Partials& partials, std::size_t count, Held held) {
+  enum class RowValues : std::uint8_t { AsReduced, Finite };
+  void hold_rows(const Partials& partials, std::size_t count, RowValues values) {
     for (std::size_t i = 0; i < count && !e_.error(); ++i) {
       const AttentionStage& stage = form_.between[i];
       Id id = partials.rows[i];
       const auto* init = std::get_if<node::Constant>(&stage.fold->init[0].node());
-      if (held == Held::Finite && init != nullptr && init->sort == Sort::Value &&
+      if (values == RowValues::Finite && init != nullptr && init->sort == Sort::Value &&
           std::isinf(init->number)) {
         const tile::Type type = b_.type(id);
         id = b_.map(tile::Function::Select,
@@ -198,7 +198,7 @@ class OnlineKernel : public AttentionKernel {
   /// Exponent of a reduction with these partial results of the first `count` ones.
   Id exponent(const AttentionStage& of, const Scalar& scalar, const Partials& partials,
               std::size_t count) {
-    hold_rows(partials, count, Held::AsTheyAre);
+    hold_rows(partials, count, RowValues::AsReduced);
     set_axes(form_.row, form_.key);
     enter(of);
     const Id id = e_.id_of(e_.converted(e_.evaluate(scalar), Sort::Value));
@@ -256,7 +256,7 @@ class OnlineKernel : public AttentionKernel {
       partials.rows[i] = invalid(form_.between[i], online_.exponents[i], partials.rows[i], i);
     const std::size_t all = partials.rows.size();
     const Id sum = invalid(form_.result, online_.result_exponent, partials.sum, all);
-    hold_rows(partials, all, Held::AsTheyAre);
+    hold_rows(partials, all, RowValues::AsReduced);
     return sum;
   }
 

@@ -9,7 +9,7 @@ namespace tessera::lower {
 
 /// Expression as a product: its factors and its divisors.
 struct ScalarProduct {
-  /// How deep multiplications are taken apart.
+  /// Depth to which multiplications are taken apart.
   static constexpr int kDepth = 8;
 
   std::vector<Scalar> over = {}, under = {};

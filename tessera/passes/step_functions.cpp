@@ -15,7 +15,7 @@ bool reads_values(const Scalar& scalar) {
   return found;
 }
 
-/// What a change of rounding in the float operands of an operator does to its result.
+/// Effect of rounding in the float operands of an operator on its result.
 enum class Response { Smooth, Step, Unrelated };
 
 /// Response of one element, whose dtype is that of the output.

@@ -147,28 +147,6 @@ class Preparation {
     return type;
   }
 
-  /// The results of a branch, computed whether it is taken or not.
-  Vals inlined(const Graph& branch, const Vals& inputs) {
-    Vals values(branch.value_count());
-    for (std::size_t i = 0; i < branch.inputs().size(); ++i)
-      values[branch.inputs()[i].index] = inputs[i];
-    for (std::uint32_t i = 0; i < branch.value_count(); ++i)
-      if (const Tensor* constant = branch.constant({i})) values[i] = out_.constant(*constant);
-    const auto mapped_in = [&](ValueId id) { return id.present() ? values[id.index] : Val{}; };
-    for (const GraphNode& node : branch.nodes()) {
-      Vals operands;
-      for (const ValueId id : branch.inputs(node)) operands.push_back(mapped_in(id));
-      const auto outputs = branch.outputs(node);
-      const Vals results =
-          out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
-      if (out_.failed()) return {};
-      for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].index] = results[i];
-    }
-    Vals results;
-    for (const ValueId id : branch.outputs()) results.push_back(mapped_in(id));
-    return results;
-  }
-
   /// A choice between two branches as a choice between their results, element by element; nothing
   /// where a branch has control flow of its own, is random, or gives results of another type. A
   /// division by zero in the branch that is not taken is outside of the claim (`domain`).
@@ -181,7 +159,9 @@ class Preparation {
       for (const GraphNode& inner : branch->nodes())
         if (!inner.op->pure || inner.op->kind() == OpDef::Kind::Control) return std::nullopt;
     const Vals captures(operands.begin() + 1, operands.end());
-    const Vals first = inlined(*branches[0], captures), second = inlined(*branches[1], captures);
+    // Both are computed, whichever is taken.
+    const Vals first = out_.inlined(*branches[0], captures),
+               second = out_.inlined(*branches[1], captures);
     if (out_.failed()) return std::nullopt;
     Vals results;
     for (std::size_t i = 0; i < first.size(); ++i) {

@@ -15,7 +15,7 @@ bool reads_floats(const Scalar& scalar) {
   return found;
 }
 
-/// How far a number is from the real number that it stands for.
+/// Accuracy of a computed number against the real number that it stands for.
 enum class Accuracy { Exact, Rounded, Unknown };
 
 /// All float types have these integers.

@@ -23,7 +23,7 @@
 ///     bool means(Node, const Attrs&);                // it means the same with these attributes
 namespace tessera::rules {
 
-/// Where the source of a rule was found, by its operators and operands.
+/// Occurrence of the source of a rule, matched by operators and operands.
 template <class View>
 struct Occurrence {
   using Value = typename View::Value;

@@ -41,8 +41,9 @@ class Corrector {
   }
 
   Expected<Graph> made(const Graph& source, const Graph& mutant, const Region& wrong) {
-    const Vals original = copied(source);
-    Vals results = copied(mutant);
+    const Vals original = out_.inlined(source, inputs_);
+    Vals results = out_.inlined(mutant, inputs_);
+    if (out_.failed()) return *out_.error();
     for (const Box& box : wrong) {
       if (box.output >= results.size() || results.size() != original.size())
         return wrong_region(fmt::format("there is no output {}", box.output));
@@ -56,29 +57,6 @@ class Corrector {
     std::size_t input = 0;
     int axis = 0;
   };
-
-  Vals copied(const Graph& graph) {
-    Vals values(graph.value_count());
-    for (std::size_t i = 0; i < inputs_.size(); ++i) values[graph.inputs()[i].index] = inputs_[i];
-    const auto value = [&](ValueId id) {
-      if (!id.present()) return Val{};
-      if (const Tensor* constant = graph.constant(id);
-          constant != nullptr && !values[id.index].present())
-        values[id.index] = out_.constant(*constant);
-      return values[id.index];
-    };
-    for (const GraphNode& node : graph.nodes()) {
-      Vals operands;
-      for (const ValueId id : graph.inputs(node)) operands.push_back(value(id));
-      const auto outputs = graph.outputs(node);
-      const Vals results =
-          out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
-      for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].index] = results[i];
-    }
-    Vals results;
-    for (const ValueId id : graph.outputs()) results.push_back(value(id));
-    return results;
-  }
 
   /// The result with the box taken from the original.
   Expected<Val> with_box(const Val& result, const Val& original, const Box& box) {
@@ -215,6 +193,12 @@ std::string in_words(const Box& box) {
       text += fmt::format("{}{} <= axis {} < {}", text.empty() ? " where " : " and ",
                           interval->begin.to_string(), axis, interval->end.to_string());
   return fmt::format("output {}{}", box.output, text.empty() ? " everywhere" : text);
+}
+
+std::string in_words(const Region& region) {
+  std::string text;
+  for (const Box& box : region) text += (text.empty() ? "" : "; ") + in_words(box);
+  return text;
 }
 
 Expected<Graph> corrected(const Graph& source, const Graph& mutant, const Region& wrong) {

@@ -35,6 +35,7 @@ Expected<Box> parse_box(Lexer& lexer);
 
 /// `output 0 where h - 1 <= axis 2 < h`; `everywhere` where no axis is restricted.
 std::string in_words(const Box& box);
+std::string in_words(const Region& region);
 
 /// Corrects a mutant: a graph that computes the same as the source except in the boxes of a region.
 ///

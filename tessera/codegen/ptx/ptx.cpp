@@ -20,8 +20,6 @@
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/gpu/schedule.h"
-#include "tessera/tile/passes/exponents.h"
-#include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::codegen {
@@ -118,6 +116,7 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
   const bool shares = !options.triton_abi;
   return {.wgmma = options.target == PtxTarget::Sm90a,
           .tf32 = options.tf32,
+          .fused_exponents = options.precision == Precision::Fast,
           .shared_bytes = generation(options.target).shared_bytes,
           .stages = options.stages,
           .more_stages = options.more_stages,
@@ -176,10 +175,7 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
   TESSERA_TRY_DONE(tile::verify(kernel));
   const tile::gpu::Options wanted = schedule_options(options);
   Written written;
-  const bool fast = options.precision == Precision::Fast;
-  TESSERA_TRY(
-      written.scheduled,
-      tile::gpu::schedule(fast ? tile::fuse_exponents(tile::simplify(kernel)) : kernel, wanted));
+  TESSERA_TRY(written.scheduled, tile::gpu::schedule(kernel, wanted));
   for (bool fits = false; !fits;) {
     written.module = std::make_unique<llvm::Module>(written.scheduled->kernel.name, context);
     written.module->setTargetTriple(kTriple);

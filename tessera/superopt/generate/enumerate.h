@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -18,6 +20,21 @@ struct EnumerateOptions {
   /// Progress within a level.
   std::function<void(int level, std::size_t done, std::size_t all)> progress = {};
 };
+
+/// Enumeration as part of a longer work, whose options have the same fields; `what` is enumerated.
+/// The work's options have to outlive the result.
+template <class Options>
+EnumerateOptions enumerate_options(const Options& options, const char* what) {
+  EnumerateOptions how{.max_ops = options.max_ops,
+                       .threads = options.threads,
+                       .memory_limit = options.memory_limit,
+                       .stop = options.stop};
+  if (options.progress)
+    how.progress = [&options, what](int level, std::size_t done, std::size_t all) {
+      options.progress(fmt::format("{} of {} operators", what, level), done, all);
+    };
+  return how;
+}
 
 /// Named term with its fingerprints: of its value, and of its operator applied to the values of
 /// its arguments. Two entries that agree in the latter are equal by congruence.

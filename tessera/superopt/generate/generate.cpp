@@ -89,15 +89,7 @@ Expected<GenerateResult> generate(const OperatorSet& set, const GenerateOptions&
     TESSERA_TRY(checkpoint, Checkpoint::open(options.checkpoint, run_key(set, options.max_ops),
                                              options.resume));
   }
-  EnumerateOptions how{.max_ops = options.max_ops,
-                       .threads = options.threads,
-                       .memory_limit = options.memory_limit,
-                       .stop = options.stop,
-                       .progress = {}};
-  if (options.progress)
-    how.progress = [&](int level, std::size_t done, std::size_t all) {
-      options.progress(fmt::format("terms of {} operators", level), done, all);
-    };
+  EnumerateOptions how = enumerate_options(options, "terms");
   TESSERA_TRY(Enumeration made, enumerate(set, how));
   GenerateResult result;
   result.graphs = made.terms->size() - set.inputs.size();

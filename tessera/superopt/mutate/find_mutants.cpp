@@ -242,29 +242,12 @@ std::string call_text(const Terms& terms, const NamedTerm& named) {
 /// A graph over the inputs that `stands_for` keeps, in place of those that only tell sizes.
 Expected<Graph> over_inputs(const Graph& graph, const std::vector<std::size_t>& stands_for) {
   GraphBuilder out;
-  Vals inputs(graph.inputs().size()), values(graph.value_count());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  Vals kept(graph.inputs().size()), inputs;
+  for (std::size_t i = 0; i < kept.size(); ++i)
     if (const ValueId id = graph.inputs()[i]; stands_for[i] == i)
-      inputs[i] = out.input(graph.name(id), {.type = graph.type(id)});
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values[graph.inputs()[i].index] = inputs[stands_for[i]];
-  const auto value = [&](ValueId id) {
-    if (!id.present()) return Val{};
-    if (const Tensor* constant = graph.constant(id); constant != nullptr)
-      return out.constant(*constant);
-    return values[id.index];
-  };
-  for (const GraphNode& node : graph.nodes()) {
-    Vals operands;
-    for (const ValueId id : graph.inputs(node)) operands.push_back(value(id));
-    const auto outputs = graph.outputs(node);
-    const Vals results =
-        out.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
-    for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].index] = results[i];
-  }
-  Vals results;
-  for (const ValueId id : graph.outputs()) results.push_back(value(id));
-  return out.finish(results);
+      kept[i] = out.input(graph.name(id), {.type = graph.type(id)});
+  for (const std::size_t i : stands_for) inputs.push_back(kept[i]);
+  return out.finish(out.inlined(graph, inputs));
 }
 
 /// The rule with an input of the source in place of one that only tells the same sizes.
@@ -364,16 +347,7 @@ std::optional<FoundMutant> decided(const Terms& terms, const MutantPair& pair,
 
 Expected<MutantResult> find_mutants(const OperatorSet& set, const MutantOptions& options) {
   const Stopwatch watch;
-  EnumerateOptions how{.max_ops = options.max_ops,
-                       .threads = options.threads,
-                       .memory_limit = options.memory_limit,
-                       .stop = options.stop,
-                       .progress = {}};
-  if (options.progress)
-    how.progress = [&](int level, std::size_t done, std::size_t all) {
-      options.progress(fmt::format("programs of {} operators", level), done, all);
-    };
-  TESSERA_TRY(const Enumeration made, enumerate(set, how));
+  TESSERA_TRY(const Enumeration made, enumerate(set, enumerate_options(options, "programs")));
   MutantResult result;
   result.graphs = made.terms->size() - set.inputs.size();
   const std::vector<MutantPair> pairs = MutantFinder(made, options).pairs(result);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/tile/passes/coarsen.h"
+#include "tessera/tile/passes/exponents.h"
 #include "tessera/tile/passes/hoist_views.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
@@ -92,7 +93,9 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   auto made = std::make_unique<ScheduledKernel>();
   Kernel& kernel = made->kernel;
   RowSchedule& rows = made->rows;
-  kernel = simplify(recover(simplify(version_indices(simplify(given)))));
+  kernel = simplify(given);
+  if (options.fused_exponents) kernel = simplify(fuse_exponents(kernel));
+  kernel = simplify(recover(simplify(version_indices(kernel))));
   kernel = simplify(hoist_views(kernel));
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);

@@ -17,6 +17,7 @@ namespace tessera::tile::gpu {
 struct Options {
   bool wgmma = true;                      // the target has wgmma (Hopper)
   bool tf32 = false;                      // f32 matmuls may round their factors to tf32
+  bool fused_exponents = false;           // exp may round differently (passes/exponents.h)
   std::int64_t shared_bytes = 227 << 10;  // shared memory limit per block
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short; up to
   /// `more_stages` where two blocks still fit on an SM.

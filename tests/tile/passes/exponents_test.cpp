@@ -10,16 +10,18 @@ namespace {
 
 using namespace tessera::testing;  // NOLINT(google-build-using-namespace): the checks
 
-TEST(FuseExponents, OneMultiplyAddPerElementAndOneProductPerRow) {
-  const Kernel once = fuse_exponents(parsed_kernel(R"(
+constexpr std::string_view kScaledSoftmax = R"(
     kernel softmax(x: view f32[4, 8], out: view f32[4, 8]) {
       t: f32[4, 8] = vload(x, 0, 0)
-      c: f32[4, 8] = 0.125
+      c: f32[4, 8] = 0.7
       s: f32[4, 8] = mul(t, c)
       m: f32[4] = reduce(s) {fn = maximum, axis = 1}
       wide: f32[4, 8] = broadcast(reshape(m): f32[4, 1])
       vstore(out, 0, 0, exp(sub(s, wide)))
-    })"));
+    })";
+
+TEST(FuseExponents, OneMultiplyAddPerElementAndOneProductPerRow) {
+  const Kernel once = fuse_exponents(parsed_kernel(kScaledSoftmax));
   expect_valid(once);
   int products = 0, fused = 0, exponentials = 0;
   for_each_op(once, once.body, [&](OpId id) {
@@ -60,15 +62,7 @@ TEST(FuseExponents, OtherExponentialsStay) {
 
 /// Also -inf and NaN: the maximum of a row that has nothing else is -inf.
 TEST(FuseExponents, ComputesTheSameUpToRounding) {
-  const Kernel before = parsed_kernel(R"(
-    kernel softmax(x: view f32[4, 8], out: view f32[4, 8]) {
-      t: f32[4, 8] = vload(x, 0, 0)
-      c: f32[4, 8] = 0.7
-      s: f32[4, 8] = mul(t, c)
-      m: f32[4] = reduce(s) {fn = maximum, axis = 1}
-      wide: f32[4, 8] = broadcast(reshape(m): f32[4, 1])
-      vstore(out, 0, 0, exp(sub(s, wide)))
-    })");
+  const Kernel before = parsed_kernel(kScaledSoftmax);
   constexpr float kInf = std::numeric_limits<float>::infinity();
   std::vector<float> x(32);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 13) * 1.7F - 9.0F;

@@ -34,22 +34,18 @@ def _extremum(op):
     return row
 
 
-def _any(e, out, x, dim=None, keepdim=False):
-    if dim is not None and isinstance(dim, (list, tuple)) and not dim:
-        return e.cast(x, out.dtype)
-    value = e.cast(e.cast(x, torch.bool), torch.uint8)
-    if any(x.shape[axis] == 0 for axis in axes_of(x, dim) if x.rank):
-        return e.full(out.shape, False, out.dtype)
-    return e.cast(e.reduce("reduce_max", value, axes_of(x, dim), keepdim), out.dtype)
+def _truth(op, of_nothing):
+    """Whether any or all are true; `of_nothing`: over no elements."""
 
+    def row(e, out, x, dim=None, keepdim=False):
+        if dim is not None and isinstance(dim, (list, tuple)) and not dim:
+            return e.cast(x, out.dtype)
+        value = e.cast(e.cast(x, torch.bool), torch.uint8)
+        if any(x.shape[axis] == 0 for axis in axes_of(x, dim) if x.rank):
+            return e.full(out.shape, of_nothing, out.dtype)
+        return e.cast(e.reduce(op, value, axes_of(x, dim), keepdim), out.dtype)
 
-def _all(e, out, x, dim=None, keepdim=False):
-    if dim is not None and isinstance(dim, (list, tuple)) and not dim:
-        return e.cast(x, out.dtype)
-    value = e.cast(e.cast(x, torch.bool), torch.uint8)
-    if any(x.shape[axis] == 0 for axis in axes_of(x, dim) if x.rank):
-        return e.full(out.shape, True, out.dtype)
-    return e.cast(e.reduce("reduce_min", value, axes_of(x, dim), keepdim), out.dtype)
+    return row
 
 
 def _position(op):
@@ -127,10 +123,10 @@ def _scan(op):
     return row
 
 
-def _softmax(op):
+def _softmax(op, of_one):
     def row(e, out, x, dim, half_to_float=False):
         if x.rank == 0:
-            return e.full((), 1.0 if op == "softmax" else 0.0, out.dtype)
+            return e.full((), of_one, out.dtype)
         value = e.cast(x, compute_dtype(out.dtype))
         return e.cast(e.op(op, value, axis=dim % x.rank), out.dtype)
 
@@ -183,10 +179,10 @@ def _sort(e, out, x, dim=-1, descending=False, *, stable=None):
 
 
 ROWS = {
-    "all": _all,
+    "all": _truth("reduce_min", True),
     "amax": _extremum("reduce_max"),
     "amin": _extremum("reduce_min"),
-    "any": _any,
+    "any": _truth("reduce_max", False),
     "argmax": _position("arg_max"),
     "argmin": _position("arg_min"),
     "cumprod": _scan("cum_prod"),
@@ -203,6 +199,6 @@ ROWS = {
     "sum": _reduction("reduce_sum"),
     "var": _var,
     "var_mean": _var_mean,
-    "_log_softmax": _softmax("log_softmax"),
-    "_softmax": _softmax("softmax"),
+    "_log_softmax": _softmax("log_softmax", of_one=0.0),
+    "_softmax": _softmax("softmax", of_one=1.0),
 }
