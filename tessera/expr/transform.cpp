@@ -60,7 +60,12 @@ Scalar Transform::operator()(const Scalar& scalar) {
       return Scalar(Node(std::move(made)));
     }
     if (const auto* n = std::get_if<node::Apply>(&node)) return applied(n->fn, all(n->args));
-    if (const auto* n = std::get_if<node::Cast>(&node)) return cast(n->to, (*this)(*n->arg));
+    if (const auto* n = std::get_if<node::Cast>(&node)) {
+      const Scalar arg = (*this)(*n->arg);
+      if (cast)
+        if (auto replaced = cast(n->to, arg)) return *std::move(replaced);
+      return tessera::cast(n->to, arg);
+    }
     if (const auto* n = std::get_if<node::Component>(&node)) {
       if (component)
         if (auto replaced = component(*n)) return *std::move(replaced);

@@ -23,6 +23,8 @@ class Transform {
   std::function<std::optional<Scalar>(const node::Read& read)> read = {};
   /// Replacement of a component of a fold; nothing transforms the fold's parts.
   std::function<std::optional<Scalar>(const node::Component& component)> component = {};
+  /// Replacement of a cast, whose argument has been transformed; nothing keeps it.
+  std::function<std::optional<Scalar>(DType to, const Scalar& arg)> cast = {};
   /// New name of a fold's axis.
   std::function<std::string(const std::string& axis)> bound = {};
 

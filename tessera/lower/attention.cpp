@@ -5,6 +5,7 @@
 #include "tessera/lower/attention_form.h"
 #include "tessera/lower/attention_kernel.h"
 #include "tessera/lower/online_kernel.h"
+#include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 
 namespace tessera::lower {
@@ -107,8 +108,9 @@ struct AttentionLowering {
 
 }  // namespace
 
-Expected<Attempt> lower_attention(const Group& group, const machine::Machine& machine,
+Expected<Attempt> lower_attention(const Group& given, const machine::Machine& machine,
                                   const GroupOptions& options) {
+  const Group group = options.exact ? given : without_roundings(given);
   const auto form = attention_form(group, options.exact);
   if (!form) return Attempt{};
   const bool blocks = traits_of(machine).tiles_by_thread_blocks();

@@ -1,5 +1,8 @@
 #include "tessera/lower/group.h"
 
+#include <algorithm>
+
+#include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/passes/for_grid.h"
 
@@ -14,10 +17,21 @@ void fit_grid(Lowered& lowered, std::int64_t most_across) {
   grid = {grid[0] * grid[1] * grid[2], 1, 1};
 }
 
+/// Operands that are 16-bit floats stay so where the machine multiplies them faster than f32.
+GroupOptions with_exact_products(const Group& group, const machine::Machine& machine,
+                                 GroupOptions options) {
+  if (options.exact || options.contraction_dtype != DType::F32) return options;
+  const std::vector<DType> fast = machine::fast_product_types(machine);
+  const auto dtype = product_dtype(group);
+  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) options.contraction_dtype = *dtype;
+  return options;
+}
+
 }  // namespace
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
-                                const GroupOptions& options) {
+                                const GroupOptions& given) {
+  const GroupOptions options = with_exact_products(group, machine, given);
   Diagnostic why{.id = "lower-unsupported",
                  .message = "no code generation for this group",
                  .note = "interpreter fallback"};

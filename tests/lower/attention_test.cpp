@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tessera/lower/group.h"
+#include "tessera/lower/product_dtype.h"
 #include "tests/lower/run_stages.h"
 
 namespace tessera::lower {
@@ -20,6 +21,7 @@ struct AttentionCase {
   std::vector<Operand> more = {};                                // what the score reads as well
   std::string weight = "exp(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]";
   std::string product = "Q * K";
+  DType dtype = DType::F32;  // of all tensors but those of `more`
 };
 
 std::string listed(const std::string& letters, const std::string& prefix) {
@@ -38,16 +40,13 @@ std::vector<Operand> inputs_of(const AttentionCase& c) {
   for (const auto& [name, axes] : {std::pair("q", c.q), {"k", c.k}, {"v", c.v}}) {
     Shape shape;
     for (const char axis : axes) shape.push_back(c.size.at(axis));
-    inputs.push_back({name, DType::F32, shape});
+    inputs.push_back({name, c.dtype, shape});
   }
   return inputs;
 }
 
 std::string read(const std::string& name, const std::string& axes) {
   return fmt::format("{}[{}]", name, listed(axes, ""));
-}
-std::string operand_text(const std::string& name, const std::string& axes) {
-  return fmt::format("{}: f32[{}]", name, listed(axes, "#"));
 }
 
 Group attention_group(const AttentionCase& c) {
@@ -58,6 +57,10 @@ Group attention_group(const AttentionCase& c) {
       shape += (shape.empty() ? "" : ", ") + std::to_string(*dim.constant());
     more += fmt::format(", {}: {}[{}]", operand.name, to_string(operand.dtype), shape);
   }
+  const std::string_view dtype = to_string(c.dtype);
+  const auto operand_text = [&](const std::string& name, const std::string& axes) {
+    return fmt::format("{}: {}[{}]", name, dtype, listed(axes, "#"));
+  };
   const std::string product =
       replaced(replaced(c.product, 'Q', read("q", c.q)), 'K', read("k", c.k));
   const std::string s = operand_text("s", "bhij"), m = operand_text("m", "bhi"),
@@ -65,14 +68,14 @@ Group attention_group(const AttentionCase& c) {
   Group group{.results = {"out"}};
   group.stages = staged(
       inputs_of(c),
-      {fmt::format("define({}, {}{}) {{ s: f32[b, h, i, j] = {} }}", operand_text("q", c.q),
-                   operand_text("k", c.k), more,
+      {fmt::format("define({}, {}{}) {{ s: {}[b, h, i, j] = {} }}", operand_text("q", c.q),
+                   operand_text("k", c.k), more, dtype,
                    replaced(c.score, 'S', fmt::format("(sum(d) {{ {} }})", product))),
-       fmt::format("define({}) {{ m: f32[b, h, i] = max_of(j) s[b, h, i, j] }}", s),
-       fmt::format("define({}, {}) {{ t: f32[b, h, i] = sum(j) exp(s[b, h, i, j] - m[b, h, i]) }}",
-                   s, m),
-       fmt::format("define({}, {}, {}, {}) {{ out: f32[{}] = sum(j) {{ ({}) * {} }} }}", s, m, t,
-                   operand_text("v", c.v), listed(c.out, ""), c.weight, read("v", c.v))});
+       fmt::format("define({}) {{ m: {}[b, h, i] = max_of(j) s[b, h, i, j] }}", s, dtype),
+       fmt::format("define({}, {}) {{ t: {}[b, h, i] = sum(j) exp(s[b, h, i, j] - m[b, h, i]) }}",
+                   s, m, dtype),
+       fmt::format("define({}, {}, {}, {}) {{ out: {}[{}] = sum(j) {{ ({}) * {} }} }}", s, m, t,
+                   operand_text("v", c.v), dtype, listed(c.out, ""), c.weight, read("v", c.v))});
   auto stages = inlined(group.stages, group.results);
   EXPECT_TRUE(stages);
   if (stages) group.stages = *std::move(stages);
@@ -95,7 +98,9 @@ void expect_right(const AttentionCase& c, const GroupOptions& options = {},
   const Tensors tensors = random_inputs(inputs_of(c), 3);
   testing::expect_near(run(group, tensors, options, by),
                        by_definition(group.stages, tensors).at("out"),
-                       options.contraction_dtype == DType::BF16 ? 5e-2 : 1e-5);
+                       options.contraction_dtype == DType::BF16 ? 5e-2
+                       : c.dtype == DType::F16                  ? 5e-3
+                                                                : 1e-5);
 }
 
 const std::map<char, std::int64_t> kSmall = {{'b', 2},  {'h', 3}, {'i', 5},
@@ -274,6 +279,30 @@ TEST(AttentionGroups, WeightsThatFollowNoExponentialAreNotOnline) {
 TEST(AttentionGroups, ProductsMayBeOfBf16) {
   expect_right({"", {{'b', 1}, {'h', 2}, {'i', 33}, {'j', 40}, {'d', 16}, {'e', 24}}},
                {.contraction_dtype = DType::BF16});
+}
+
+/// As graphs of f16 compute it: all results are rounded, the weights by a cast of their own.
+AttentionCase attention_of_f16() {
+  AttentionCase c{"", {{'b', 1}, {'h', 2}, {'i', 33}, {'j', 40}, {'d', 16}, {'e', 24}}};
+  c.weight = "f16(exp(s[b,h,i,j] - m[b,h,i]) / t[b,h,i])";
+  c.dtype = DType::F16;
+  return c;
+}
+
+TEST(AttentionGroups, TensorsMayBeOfF16) {
+  expect_right(attention_of_f16());
+  expect_right(attention_of_f16(), {.attention_keys = 8});
+}
+
+TEST(AttentionGroups, FactorsThatAreF16AreMultipliedSo) {
+  EXPECT_EQ(product_dtype(attention_group(attention_of_f16())), DType::F16);
+  AttentionCase with_f32_weights = attention_of_f16();
+  with_f32_weights.weight = "exp(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]";
+  EXPECT_EQ(product_dtype(attention_group(with_f32_weights)), std::nullopt);
+  AttentionCase with_scaled_queries = attention_of_f16();
+  with_scaled_queries.product = "(Q * 0.3) * K";
+  EXPECT_EQ(product_dtype(attention_group(with_scaled_queries)), std::nullopt);
+  EXPECT_EQ(product_dtype(attention_group({"", kSmall})), std::nullopt);
 }
 
 TEST(AttentionGroups, ManyBatchesAreAGridThatAGpuRuns) {
