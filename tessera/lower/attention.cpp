@@ -115,7 +115,7 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
   if (!form) return Attempt{};
   const bool blocks = traits_of(machine).tiles_by_thread_blocks();
   const bool in_full = blocks && options.contraction_dtype == DType::BF16 &&
-                       multiply_adds(*form) < kSmallContraction;
+                       !options.exact_operands && multiply_adds(*form) < kSmallContraction;
   const AttentionLowering lowering{group, *form, options,
                                    in_full ? DType::F32 : options.contraction_dtype};
   const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];

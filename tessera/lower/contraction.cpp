@@ -452,13 +452,18 @@ double multiply_adds(const Contraction& c) {
   return all;
 }
 
+Rounding rounding_of(const GroupOptions& options) {
+  return {.to = options.contraction_dtype,
+          .exact = options.exact,
+          .changes_nothing = options.exact_operands};
+}
+
 /// The sum in parts by some programs, and their sum by others.
 Expected<Attempt> lower_in_parts(const Contraction& whole, const SplitK& cut, const Group& group,
                                  const machine::Machine& machine, const GroupOptions& options) {
   const tile::Stages stages = split_k(whole, cut);
   const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
-  const auto contraction =
-      contraction_of(first, Rounding{options.contraction_dtype, options.exact});
+  const auto contraction = contraction_of(first, rounding_of(options));
   if (!contraction) return Attempt{};
   TESSERA_TRY(GroupCode code,
               ContractionLowering(*contraction, machine, options).run(machine, options));
@@ -487,15 +492,13 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
   if (by_blocks) whole.stages = collapsed(group.stages);
   GroupOptions options = given;
   const auto form = [&] {
-    return contraction_of(
-        whole, by_blocks ? std::optional(Rounding{options.contraction_dtype, options.exact})
-                         : std::nullopt);
+    return contraction_of(whole, by_blocks ? std::optional(rounding_of(options)) : std::nullopt);
   };
   auto contraction = form();
   // A sum of nothing is no product.
   if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
   if (!contraction || (contraction->bytes && !target.has_int8_dot)) return Attempt{};
-  if (by_blocks && options.contraction_dtype == DType::BF16 &&
+  if (by_blocks && options.contraction_dtype == DType::BF16 && !options.exact_operands &&
       multiply_adds(*contraction) < kSmallContraction) {
     options.contraction_dtype = DType::F32;
     contraction = form();

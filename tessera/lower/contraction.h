@@ -73,7 +73,7 @@ struct Contraction {
   std::shared_ptr<const Fold> fold = nullptr;
   IndexAxes batch = {}, rows = {}, sums = {};
   IndexAxis column = {};
-  bool widened = false;  // reduction axes are padded beyond the fold, with zeros
+  std::set<std::string> widened = {};  // reduction axes padded beyond the fold, with zeros
   Factor a = {}, b = {};
   tile::Stages before = {};
   /// The operand b where it is a weight: over the index variables themselves.
@@ -114,15 +114,16 @@ using AxisGroups = std::vector<AxisGroup>;
 /// Rounding of operands on a GPU.
 struct Rounding {
   DType to = DType::F32;
-  bool exact = false;  // zero times infinity is NaN
+  bool exact = false;            // zero times infinity is NaN
+  bool changes_nothing = false;  // operands are numbers of that type anyway
 };
 
 /// Contraction of a group, if it is one. With a rounding, an operand that is read out of bounds is
 /// accessed in place by boxes, or else copied, in the rounded dtype.
 std::optional<Contraction> contraction_of(const Group& group, std::optional<Rounding> rounding);
 
-/// Channel padding: operand a, if it is an image with few channels, as a copy whose channels are
-/// padded to 16 bytes and whose window is padded to a power of two. The padding of the copy or of
+/// Channel padding of operand a, if it is an image: its channels are padded to whole k-steps; few
+/// channels to 16 bytes, as a copy, and the window to a power of two. The padding of the copy or of
 /// the weights is zero, so it is not done where zero times infinity has to be NaN.
 Scalar pad_channels(const Scalar& value, const Rounding& rounding, Contraction& contraction,
                     AxisExtents& extents);
@@ -154,10 +155,11 @@ ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::P
 ContractionTiles gpu_tiles(const Contraction& contraction, const GroupOptions& options,
                            const machine::Machine& machine);
 
-/// Split-K: a reduction that is split along one of its axes.
+/// Split-K: a reduction that is split along one of its axes into parts of this length; the last may
+/// go past the end, where factors are 0.
 struct SplitK {
   std::string axis = {};
-  std::int64_t parts = 1;
+  std::int64_t parts = 1, length = 0;
 };
 /// Number of split-K parts that fills a GPU; 1: the grid is large enough without.
 SplitK choose_split_k(const Contraction& contraction, const GroupOptions& options,

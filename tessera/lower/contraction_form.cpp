@@ -20,6 +20,10 @@ namespace {
 /// Largest ratio of elements of an operand's copy to elements of its tensor (im2col).
 constexpr std::int64_t kMostCopies = 16;
 constexpr std::int64_t kLeastSum = 4;
+/// On a GPU, copies of unaligned rows to aligned ones: alignment in bytes, and the least matmul
+/// that gains by it.
+constexpr std::int64_t kChunk = 16, kLeastColumns = 64;
+constexpr double kLeastWork = 1 << 22;
 
 Axis named(const IndexAxis& axis) {
   return {axis.name, Dim(axis.extent)};
@@ -32,6 +36,7 @@ class Reads {
   struct Variables {
     std::set<std::string> inner = {}, rows = {};
     std::optional<DType> copies = {};  // dtype of copies; none: unchanged
+    bool aligned = false;              // rows that are not aligned are copied
   };
   Reads(const Stage& stage, const AxisExtents& extents, Variables variables, tile::Stages& before,
         std::string prefix)
@@ -40,6 +45,7 @@ class Reads {
         inner_(std::move(variables.inner)),
         rows_(std::move(variables.rows)),
         copies_(variables.copies),
+        aligned_(variables.aligned),
         before_(before),
         prefix_(std::move(prefix)) {}
 
@@ -86,10 +92,13 @@ class Reads {
       at.push_back(*std::move(affine));
       shape.push_back(*extent);
     }
-    if (!outside) return strided(read.operand, operand->dtype, at, shape);
+    const bool realigned =
+        aligned_ && read.sort == Sort::Value && !is_aligned(at, shape, operand->dtype);
+    if (!outside && !realigned) return strided(read.operand, operand->dtype, at, shape);
+    if (!outside) return in_copy(read, *operand, std::move(at), std::move(shape));
     if (read.otherwise == nullptr || !axes_in(*read.otherwise).empty()) return std::nullopt;
     if (read.sort == Sort::Value && !is_zero(*read.otherwise)) return std::nullopt;
-    if (auto boxed = box(at, shape)) {
+    if (auto boxed = realigned ? std::nullopt : box(at, shape)) {
       // Where it would lie in memory, as far as that goes.
       StridedRead result{read.operand, read.operand, operand->dtype, {}, std::move(boxed)};
       const auto offset = offset_of(at, shape);
@@ -97,8 +106,23 @@ class Reads {
       result.at.terms = offset->terms;
       return result;
     }
-    // The tensor with as much around it as is read; what sums alone run through lies innermost,
-    // so that a goes along memory.
+    return in_copy(read, *operand, std::move(at), std::move(shape));
+  }
+
+  /// Whether rows begin at multiples of 16 bytes.
+  static bool is_aligned(const std::vector<AffineIndex>& at, const std::vector<std::int64_t>& shape,
+                         DType dtype) {
+    const auto offset = offset_of(at, shape);
+    return offset && std::ranges::all_of(offset->terms, [&](const AffineIndex::Term& term) {
+             return term.factor == 1 || term.factor * byte_width(dtype) % kChunk == 0;
+           });
+  }
+
+  /// A copy of the tensor with as much around it as is read, and with aligned rows if asked for;
+  /// what sums alone run through lies innermost, so that a goes along memory.
+  std::optional<StridedRead> in_copy(const node::Read& read, const Operand& operand,
+                                     std::vector<AffineIndex> at, std::vector<std::int64_t> shape) {
+    const DType dtype = copies_.value_or(operand.dtype);
     std::vector<std::size_t> order(at.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_partition(order, [&](std::size_t i) {
@@ -118,6 +142,11 @@ class Reads {
         first = range.low;
         shape[i] = range.high - range.low + 1;
       }
+      if (aligned_ && i == order.back()) {
+        const std::int64_t unit = kChunk / byte_width(dtype);
+        shape[i] = ceil_div(shape[i], unit) * unit;
+        if (source.otherwise == nullptr) source.otherwise = std::make_shared<const Scalar>(0.0);
+      }
       after *= shape[i];
       at[i].base -= first;
       const Axis axis = named({fmt::format("i{}", i), shape[i]});
@@ -133,11 +162,11 @@ class Reads {
     shape = ordered(shape);
     if (after / kMostCopies > before) return std::nullopt;
     const std::string name = fmt::format("{}.{}.padded{}", stage_.name(), prefix_, before_.size());
-    std::vector<Operand> operands{*operand};
-    for_each_read(*read.otherwise, [&](const node::Read& beyond) {
-      operands.push_back(*std::ranges::find(stage_.operands, beyond.operand, &Operand::name));
-    });
-    const DType dtype = copies_.value_or(operand->dtype);
+    std::vector<Operand> operands{operand};
+    if (read.otherwise != nullptr)
+      for_each_read(*read.otherwise, [&](const node::Read& beyond) {
+        operands.push_back(*std::ranges::find(stage_.operands, beyond.operand, &Operand::name));
+      });
     before_.push_back({.operands = std::move(operands),
                        .output = {.name = name,
                                   .dtype = dtype,
@@ -212,7 +241,7 @@ class Reads {
     // copy engine knows five. Parts of the sum are whole parts of a pixel's channels.
     const std::size_t last = result.shape.size() - 1;
     if (last > 0 && result.strides[last - 1] == result.shape[last] &&
-        is_remainder(result, last - 1)) {
+        extents_.at(summed->variable) <= result.shape[last] && is_remainder(result, last - 1)) {
       result.at[last - 1] =
           result.at[last - 1] * Scalar(result.shape[last]) + std::move(result.at[last]);
       result.shape[last - 1] *= result.shape[last];
@@ -247,6 +276,7 @@ class Reads {
   const AxisExtents& extents_;
   std::set<std::string> inner_, rows_;
   std::optional<DType> copies_;
+  bool aligned_;
   tile::Stages& before_;
   std::string prefix_;
 };
@@ -378,6 +408,13 @@ void sum_shifted_bytes(Contraction& c, const Factors& factors) {
     c.bytes->b_sums = c.known_b ? c.weight + ".sums" : sums(factors.second, "b");
 }
 
+/// Multiply-adds.
+double work_of(const Contraction& c) {
+  double all = static_cast<double>(c.column.extent);
+  for (const IndexAxes& axes : {c.batch, c.rows, c.sums}) all *= static_cast<double>(count(axes));
+  return all;
+}
+
 /// The factor a or b as a view of memory, or computed ahead where that is not too much.
 std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::string& prefix,
                                 const AxisExtents& extents,
@@ -390,6 +427,8 @@ std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::
   if (rounding && prefix == "a" && std::holds_alternative<node::Read>(value.node())) {
     for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
     if (rounding->to != DType::F32) variables.copies = rounding->to;
+    // A copy is read and written once.
+    variables.aligned = !c.bytes && c.column.extent >= kLeastColumns && work_of(c) >= kLeastWork;
   }
   if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
     return strided;
@@ -470,7 +509,8 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
     return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
   });
-  if (c.known_b && rounding && rounding->to == DType::BF16) split_weights_bf16(c);
+  if (c.known_b && rounding && rounding->to == DType::BF16 && !rounding->changes_nothing)
+    split_weights_bf16(c);
   if (c.known_b) return c;
   auto b = factor_of(c, factors->second, "b", *extents, rounding);
   if (!b) return std::nullopt;

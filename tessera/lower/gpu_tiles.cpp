@@ -44,12 +44,18 @@ bool is_read(const Factor& factor) {
   return std::holds_alternative<node::Read>(factor.value.node());
 }
 
+/// Whether steps may not go past the end of a reduction over one axis: elements out of bounds are
+/// zero in both operands if they are tensors in memory.
+bool exact_ends(const Contraction& c) {
+  return !is_read(c.a) || c.a.reads[0].box || (!c.known_b && !is_read(c.b));
+}
+
 /// Tile sizes along the reduction (k-step). A reduction over one axis may end within a step:
 /// elements out of bounds are zero in both operands. That of a box may not: other channels follow.
 AxisGroups sums_of(const Contraction& c, std::int64_t most) {
   AxisGroups sums = merged_sums(c);
   if (sums.empty()) return sums;
-  if (sums.size() == 1 && is_read(c.a) && !c.a.reads[0].box && (c.known_b || is_read(c.b))) {
+  if (sums.size() == 1 && !exact_ends(c)) {
     sums[0].tile = std::min(most, tile::gpu::held_extent(sums[0].extent()));
     return sums;
   }
@@ -109,6 +115,10 @@ StepTimes other_pace(double rows, double columns, bool matrix) {
   return {.alone = step, .pair = 2 * step};
 }
 
+/// Bytes of a row or column of a k-step, and bytes that the L2 cache delivers in a cycle of a
+/// multiprocessor: measured on an H200 with matmuls of 128x128 tiles on all of them.
+constexpr double kStepBytes = 128, kCacheBytesPerCycle = 4100;
+
 /// Fastest tiles for this number of split-K parts.
 Choice choice_of(const Contraction& c, const GroupOptions& options, const machine::Machine& machine,
                  std::int64_t parts) {
@@ -137,7 +147,15 @@ Choice choice_of(const Contraction& c, const GroupOptions& options, const machin
     constexpr std::int64_t kLarge = 128 * 128;
     if (matrix && !hopper && shape.rows * shape.columns > kLarge) continue;
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
-    const StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
+    StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
+    if (hopper) {
+      // Operands of a k-step come from the L2 cache, which all multiprocessors share.
+      const auto active =
+          static_cast<double>(std::min<std::int64_t>(programs, machine.gpu->multiprocessors));
+      const double copied = (m + n) * kStepBytes * active / kCacheBytesPerCycle;
+      pace.alone = std::max(pace.alone, copied);
+      pace.pair = std::max(pace.pair, 2 * copied);
+    }
     const std::int64_t waves = ceil_div(programs, machine.gpu->multiprocessors);
     const auto pairs = static_cast<double>(waves / 2), rest = static_cast<double>(waves % 2);
     const auto rounds = static_cast<double>(ceil_div(steps, parts));
@@ -159,27 +177,40 @@ ContractionTiles gpu_tiles(const Contraction& c, const GroupOptions& options,
 SplitK choose_split_k(const Contraction& c, const GroupOptions& options,
                       const machine::Machine& machine) {
   // Cycles of another launch, of each part that it goes through, and of each of the sums that it
-  // reads: measured on an H200.
-  constexpr double kLaunch = 2500, kPart = 330, kRead = 0.00085;
-  const double elements =
-      static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent) * kRead;
+  // reads: measured on an H200. Sums beyond the L2 cache are written to memory and read again.
+  constexpr double kLaunch = 2500, kPart = 330, kRead = 0.00085, kReadFromMemory = 0.0035;
+  constexpr double kCached = 6 << 20;  // sums
+  const auto results = static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent);
   SplitK best;
-  if (c.widened) return best;
   double least = choice_of(c, options, machine, 1).cycles;
   for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {
     const Choice choice = choice_of(c, options, machine, parts);
     const auto number = static_cast<double>(parts);
-    const double cycles = choice.cycles + kLaunch + kPart * number + elements * (number + 1);
+    const double each = results * number > kCached ? kReadFromMemory : kRead;
+    const double cycles = choice.cycles + kLaunch + kPart * number + results * each * (number + 1);
     if (cycles >= least) continue;
+    const AxisGroups& sums = choice.tiles.sums;
+    if (sums.size() == 1 && sums[0].axes.size() == 1 && !exact_ends(c)) {
+      const AxisGroup& group = sums[0];
+      const std::int64_t length =
+          ceil_div(ceil_div(group.extent(), parts), group.tile) * group.tile;
+      if (c.sums_over(group.axes[0]) && c.widened.empty() &&
+          length * (parts - 1) < group.extent()) {
+        least = cycles;
+        best = {.axis = group.name(), .parts = parts, .length = length};
+      }
+      continue;
+    }
     // Along an axis of which each part has whole steps.
-    for (const AxisGroup& group : choice.tiles.sums) {
+    for (const AxisGroup& group : sums) {
       std::int64_t whole = group.extent();
       for (const IndexAxis& axis : group.axes) {
         // An axis that is cut is the first of those that are run through as one.
         const std::int64_t rest = axis.extent / parts * (whole / axis.extent);
-        if (c.sums_over(axis) && axis.extent % parts == 0 && rest % group.tile == 0) {
+        if (c.sums_over(axis) && !c.widened.contains(axis.name) && axis.extent % parts == 0 &&
+            rest % group.tile == 0) {
           least = cycles;
-          best = {.axis = axis.name, .parts = parts};
+          best = {.axis = axis.name, .parts = parts, .length = axis.extent / parts};
         }
         whole /= axis.extent;
       }

@@ -23,7 +23,10 @@ GroupOptions with_exact_products(const Group& group, const machine::Machine& mac
   if (options.exact || options.contraction_dtype != DType::F32) return options;
   const std::vector<DType> fast = machine::fast_product_types(machine);
   const auto dtype = product_dtype(group);
-  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) options.contraction_dtype = *dtype;
+  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) {
+    options.contraction_dtype = *dtype;
+    options.exact_operands = true;
+  }
   return options;
 }
 

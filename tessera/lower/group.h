@@ -48,6 +48,8 @@ struct GroupOptions {
   bool exact = false;
   /// Operands of contractions are rounded to it: BF16, on a GPU also F16. Accumulators are F32.
   DType contraction_dtype = DType::F32;
+  /// They are numbers of that type anyway: rounding changes nothing.
+  bool exact_operands = false;
   /// On a GPU: f32 operands may be rounded to tf32, for tensor cores.
   bool tf32 = false;
   /// Keys of a tile of online attention; 0: chosen for the machine.

@@ -140,6 +140,9 @@ class RowsLowering {
     }
     if (row > longest_row() || order_.size() > tile::kMostAxes) return false;
     std::int64_t most = std::max<std::int64_t>(kTile / row, 1);
+    // Threads of a block share a row that lies in one piece; blocks that share short ones are the
+    // scheduler's (tile/gpu/row_schedule.h).
+    if (traits_of(machine_).has_thread_blocks && axis(order_.back()).reduced) most = 1;
     most = std::min(
         most, std::max<std::int64_t>(rows / (kProgramsPerCore * std::max(machine_.cores, 1)), 1));
     for (auto c = order_.rbegin(); c != order_.rend(); ++c) {

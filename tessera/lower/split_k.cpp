@@ -14,11 +14,20 @@ tile::Stages split_k(const Contraction& c, const SplitK& cut) {
   const std::int64_t parts = cut.parts;
   const Axis part{"part", Dim(parts)};
   const std::string along = cut.axis;
-  const std::int64_t rest = std::ranges::find(c.sums, along, &IndexAxis::name)->extent / parts;
+  const std::int64_t rest = cut.length;
+  const bool goes_past = rest * parts > std::ranges::find(c.sums, along, &IndexAxis::name)->extent;
   Transform inner;
   inner.index = [&](const std::string& axis) -> std::optional<Scalar> {
     if (axis != along) return std::nullopt;
     return Scalar(part) * Scalar(rest) + index_of(along);
+  };
+  inner.read = [&](const node::Read& read) -> std::optional<Scalar> {
+    const auto is_along = [&](const Scalar& index) { return axes_in(index).contains(along); };
+    if (!goes_past || read.otherwise != nullptr || std::ranges::none_of(read.at, is_along))
+      return std::nullopt;
+    node::Read bounded = read;
+    bounded.otherwise = std::make_shared<const Scalar>(0.0);
+    return Scalar(Node{std::move(bounded)});
   };
   std::vector<Bound> bounds = c.fold->bounds;
   for (Bound& bound : bounds)

@@ -21,7 +21,7 @@ constexpr TargetTraits kCuda{
     .uses_winograd = false,
     .uses_direct_conv = false,
     .has_thread_blocks = true,
-    .longest_row = 1 << 14,  // what the registers of a block hold
+    .longest_row = 1 << 17,  // what exceeds the registers of a block goes through shared memory
     .most_programs_across = 65535,
 };
 

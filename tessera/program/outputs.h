@@ -11,7 +11,8 @@
 namespace tessera::program {
 
 /// Result buffers of nodes. An output of the graph is written directly to the caller's memory if it
-/// is computed in row-major order; otherwise it is copied there at the end.
+/// is computed in row-major order, as a view of a result too; otherwise it is copied there at the
+/// end.
 class Outputs {
  public:
   Outputs(const Graph& graph, DraftBuilder& out);
@@ -27,6 +28,9 @@ class Outputs {
   Expected<Done> finish(Places& places, Boundary boundary);
 
  private:
+  /// Whether a value may lie in the caller's memory, in another shape: host steps read shapes.
+  bool is_movable(runtime::ValueIndex value) const;
+
   const Graph& graph_;
   DraftBuilder& out_;
   std::set<std::uint32_t> outputs_;                         // values of the graph

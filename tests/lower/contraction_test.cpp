@@ -27,6 +27,16 @@ std::vector<GroupCase> contraction_cases() {
        {kMatmulByWeights},
        {"out"},
        {"w"}},
+      {"MatmulOfManyUnalignedRows",
+       {f32("a", {1030, 517}), f32("w", {517, 270})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
+      {"MatmulOfAVeryLongSum",
+       {f32("a", {40, 1000}), f32("w", {1000, 96})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
       {"MatmulOfActivations", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmulByWeights}},
       {"OneRow", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}, {"out"}, {"w"}},
       {"OneRowOfActivations", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}},
@@ -158,6 +168,25 @@ std::vector<GroupCase> contraction_cases() {
         "w[g*#f + f, c, r, s] } + b[g*#f + f], 0.0) }"},
        {"out"},
        {"w", "b"}},
+      {"ConvolutionOfOddChannelsWithDilations",
+       {f32("x", {2, 9, 9, 40}), f32("w", {20, 40, 3, 3})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 9, z: 9, f] = "
+        "sum(c, r, s) { (x[n, y + 2*r - 2, z + 2*s - 2, c] else 0.0) * w[f, c, r, s] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionOfOddChannelsWithStrides",
+       {f32("x", {2, 10, 10, 72}), f32("w", {24, 72, 3, 3})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 5, z: 5, f] = "
+        "sum(c, r, s) { (x[n, 2*y + r - 1, 2*z + s - 1, c] else 0.0) * w[f, c, r, s] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionOfOddChannelsInGroups",
+       {f32("x", {1, 9, 9, 60}), f32("w", {48, 20, 3, 3})},
+       {"define(x: f32[#n, #h, #v, 3*#c], w: f32[3*#f, #c, #r, #s]) { out: f32[n, y: 9, z: 9, (g: "
+        "3, f)] = sum(c, r, s) { (x[n, y + r - 1, z + s - 1, g*#c + c] else 0.0) * w[g*#f + f, c, "
+        "r, s] } }"},
+       {"out"},
+       {"w"}},
       {"ChannelsFirst",
        {f32("x", {1, 8, 11, 13}), f32("w", {12, 8, 3, 3}), f32("b", {12})},
        {"define(x: f32[#n, #c, #h, #v], w: f32[#f, #c, #r, #s], b: f32[#f]) { out: f32[n, f, y: 6, "
@@ -226,6 +255,25 @@ TEST(Contraction, SuitsOtherProcessors) {
           EXPECT_TRUE(text) << to_string(text.error());
         }
       }
+}
+
+TEST_P(ContractionCase, SuitsThreadBlocks) {
+  const GroupCase& c = GetParam();
+  for (const DType products : {DType::F32, DType::F16, DType::BF16}) {
+    SCOPED_TRACE(to_string(products));
+    const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
+    const auto code = lower_contraction(group, machine::cuda(), {.contraction_dtype = products});
+    ASSERT_TRUE(code);
+    if (!*code) continue;  // one of those that a reduction computes
+    const Tensors inputs = random_inputs(c.inputs, 7);
+    const auto found = by_group(**code, group.stages, inputs, By::Interpreter);
+    ASSERT_TRUE(found) << to_string(found.error());
+    testing::expect_near(found->at("out"), by_definition(group.stages, inputs).at("out"),
+                         products == DType::BF16  ? 0.25
+                         : products == DType::F16 ? 0.04
+                         : c.name == "Halves"     ? 2e-3
+                                                  : 1e-4);
+  }
 }
 
 TEST(Contraction, FinishesSumsInRegisters) {

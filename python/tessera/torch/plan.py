@@ -182,12 +182,13 @@ class Plan:
         self._constants = self._values = None  # programs have copies
 
     def _products(self, segment):
-        """Dtypes of the results of matmuls and convolutions. Batched ones count where there are no others: torch traces
-        attention of f16 on a GPU as matmuls of f32."""
-        for kinds in (("mm", "addmm", "linear", "convolution"), ("bmm", "baddbmm")):
-            dtypes = [self._values[node].dtype for node in segment.nodes if packet_name(node.target) in kinds]
-            if dtypes:
-                return dtypes
+        """Dtypes of the results of matmuls, convolutions and whole layers of them. Batched ones count where there are
+        no others: torch traces attention of f16 on a GPU as matmuls of f32."""
+        whole_layers = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
+        for kinds in (("mm", "addmm", "linear", "convolution", *whole_layers), ("bmm", "baddbmm")):
+            results = [self._values[node] for node in segment.nodes if packet_name(node.target) in kinds]
+            if results:
+                return [(r[0] if isinstance(r, (tuple, list)) else r).dtype for r in results]
         return []
 
     def _main_device(self):

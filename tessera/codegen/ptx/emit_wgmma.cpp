@@ -15,6 +15,10 @@ namespace tessera::codegen::ptx {
 
 namespace {
 
+bool is_constant(llvm::Value* value) {
+  return llvm::isa<llvm::Constant>(value);
+}
+
 /// Shared-memory addressing of a wgmma operand. `k_axis`: the axis of the tile that is reduced.
 struct Source {
   SharedOperand operand;
@@ -51,11 +55,9 @@ llvm::Value* part_of_warpgroup(Block& block, llvm::IRBuilder<>& ir, const Layout
 
 }  // namespace
 
-Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
-  if (registers.empty()) {
-    block_.special(fmt::format("wgmma.wait.{}", pending), {});
-    return {};
-  }
+// Registers as operands and results of an instruction, or of none: what they hold is computed
+// before it, and read after it.
+Pieces Emitter::passed_through(const std::string& name, const Pieces& registers) {
   std::vector<llvm::Type*> types;
   std::string
       kinds;  // encodes the operand types in the name: accumulators and words may come in any order
@@ -64,13 +66,19 @@ Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
       kinds += fmt::format(".{}{}", value->getType()->isFloatTy() ? 'f' : 'i', types.size());
     types.push_back(value->getType());
   }
-  llvm::Value* waited =
-      block_.special(fmt::format("wgmma.wait.{}.{}{}", pending, registers.size(), kinds), registers,
-                     llvm::StructType::get(ir_.getContext(), types));
+  llvm::Value* passed = block_.special(fmt::format("{}.{}{}", name, registers.size(), kinds),
+                                       registers, llvm::StructType::get(ir_.getContext(), types));
   Pieces result;
   for (unsigned i = 0; i < registers.size(); ++i)
-    result.push_back(ir_.CreateExtractValue(waited, i));
+    result.push_back(ir_.CreateExtractValue(passed, i));
   return result;
+}
+
+Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
+  const std::string name = fmt::format("wgmma.wait.{}", pending);
+  if (!registers.empty()) return passed_through(name, registers);
+  block_.special(name, {});
+  return {};
 }
 
 // wgmma groups complete in order, so waiting for one is waiting for those before it. Their register
@@ -109,7 +117,8 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
   const bool in_stages =
       operands_.count(op.in[1]) != 0 && (own.has_value() || operands_.count(op.in[0]) != 0);
   const std::vector<SharedOperand> operands = operands_in_shared(op, instruction, own.has_value());
-  const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(instruction)) / 16;
+  constexpr std::int64_t kStep = 16, kWords = 4;  // of k; registers of a factor
+  const std::int64_t steps = (type(op.in[0]).shape[1] + kStep - 1) / kStep;
 
   // Uniform over a warp, which the compiler cannot infer from thread indices.
   llvm::Value* group =
@@ -137,15 +146,29 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
   std::int64_t rows = 1;
   for (const IndexBit& bit : layout.register_bits())
     if (bit.axis == 0 && bit.bit > 3) rows *= 2;
-  const std::int64_t per_block = layout.registers() / rows, columns = 2 * per_block;
+  const std::int64_t per_block = layout.registers() / rows, columns = plan_.wgmma_columns(op);
   const std::string name = fmt::format("wgmma.mma.{}.{}.{}{}", columns,
                                        instruction == MatmulInstruction::Half ? "f16" : "bf16",
                                        a && a->turned ? 1 : 0, b.turned ? 1 : 0) +
                            (own ? ".rs" : ".ss");
-  const std::vector<llvm::Type*> types(static_cast<std::size_t>(per_block), ir_.getFloatTy());
+  const std::int64_t used = columns / 2;  // registers of the columns that there are
+  const std::vector<llvm::Type*> types(static_cast<std::size_t>(used), ir_.getFloatTy());
   llvm::Type* result = llvm::StructType::get(ir_.getContext(), types);
 
-  Pieces held;
+  Pieces held;  // factors in registers: computed before the first instruction, so that none waits
+  if (own)
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t s = 0; s < steps; ++s)
+        for (llvm::Value* word : in_registers->words(
+                 block_, layout.offset(0, static_cast<int>(row * per_block)), s * kStep))
+          held.push_back(word);
+  if (own && std::ranges::none_of(sums, is_constant)) {
+    Pieces all = held;
+    all.insert(all.end(), sums.begin(), sums.end());
+    all = passed_through("wgmma.pin", all);
+    std::copy_n(all.begin(), held.size(), held.begin());
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(held.size()), sums.size(), sums.begin());
+  }
   block_.special("wgmma.fence", {});
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t first = row * per_block;
@@ -153,18 +176,18 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
     for (std::int64_t s = 0; s < steps; ++s) {
       std::vector<llvm::Value*> arguments;
       if (own) {
-        arguments = in_registers->words(block_, m, s * 16);
-        held.insert(held.end(), arguments.begin(), arguments.end());
+        const auto words = held.begin() + (row * steps + s) * kWords;
+        arguments.insert(arguments.end(), words, words + kWords);
       } else {
-        const auto words = described(*a, a_base, a->offset(m, s * 16));
+        const auto words = described(*a, a_base, a->offset(m, s * kStep));
         arguments.insert(arguments.end(), words.begin(), words.end());
       }
-      const auto words = described(b, b_base, b.offset(0, s * 16));
+      const auto words = described(b, b_base, b.offset(0, s * kStep));
       arguments.insert(arguments.end(), words.begin(), words.end());
       const auto part = sums.begin() + first;
-      arguments.insert(arguments.end(), part, part + per_block);
+      arguments.insert(arguments.end(), part, part + used);
       llvm::Value* made = block_.special(name, arguments, result);
-      for (std::int64_t i = 0; i < per_block; ++i)
+      for (std::int64_t i = 0; i < used; ++i)
         part[i] = ir_.CreateExtractValue(made, static_cast<unsigned>(i));
     }
   }

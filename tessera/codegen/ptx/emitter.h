@@ -392,6 +392,7 @@ class Emitter {
   void dot_warpgroups(const Operation& op, MatmulInstruction instruction);
   /// Makes this thread's writes visible to wgmma; a barrier has to follow.
   void publish() { block_.special("fence.proxy.async", {}); }
+  Pieces passed_through(const std::string& name, const Pieces& registers);
   /// Registers after all matmuls of this thread but the last `pending` are complete.
   Pieces finished(const Pieces& registers, std::size_t pending);
   /// An asynchronous wgmma in flight: its accumulators are waited for where they are read.

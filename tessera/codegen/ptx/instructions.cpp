@@ -38,6 +38,7 @@ class Expansion {
     if (words_[0] == "fence") return replace("fence.proxy.async.shared::cta;", {}, 0);
     if (words_[1] == "fence") return replace("wgmma.fence.sync.aligned;", {}, 0);
     if (words_[1] == "commit") return replace("wgmma.commit_group.sync.aligned;", {}, 0);
+    if (words_[1] == "pin") return replace("", {}, 0);
     if (words_[1] == "wait")
       return replace(fmt::format("wgmma.wait_group.sync.aligned {};", words_[2]), {}, 0);
     TESSERA_CHECK(words_[1] == "mma", "an instruction {}", fmt::join(words_, "."));
@@ -69,12 +70,19 @@ class Expansion {
     }
     operands.push_back(descriptor(others - 2));
     const std::string a = in_registers ? places(sums, 4) : fmt::format("${}", sums);
-    replace(fmt::format("{{ .reg .pred p; setp.ne.b32 p, 1, 0; "
+    // Accumulators of 0 need no registers that hold it.
+    bool adds = false;
+    for (unsigned i = others; i < call_.arg_size(); ++i) {
+      const auto* number = llvm::dyn_cast<llvm::ConstantFP>(call_.getArgOperand(i));
+      adds = adds || number == nullptr || !number->isZero();
+    }
+    replace(fmt::format("{{ .reg .pred p; setp.ne.b32 p, {}, 0; "
                         "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {}, {}, ${}, p, 1, 1, "
                         "{}{}; }}",
-                        columns, type, type, places(0, sums), a, sums + operands.size() - 1,
+                        adds ? 1 : 0, columns, type, type, places(0, sums), a,
+                        sums + operands.size() - 1,
                         in_registers ? "" : fmt::format("{}, ", turned[0]), turned[1]),
-            operands, others);
+            operands, others, adds);
   }
 
   void on_barrier() {
@@ -107,8 +115,10 @@ class Expansion {
     return ir_.CreateOr(address, call_.getArgOperand(first + 1));
   }
 
-  /// Operands: `inputs`, then the arguments from `first_tied` on, which are results too.
-  void replace(const std::string& text, std::vector<llvm::Value*> inputs, unsigned first_tied) {
+  /// Operands: `inputs`, then the arguments from `first_tied` on, which are results too, and
+  /// results alone unless they are read.
+  void replace(const std::string& text, std::vector<llvm::Value*> inputs, unsigned first_tied,
+               bool reads_tied = true) {
     const auto letter = [](llvm::Type* type) {
       return type->isFloatTy() ? "f" : type->isIntegerTy(64) ? "l" : "r";
     };
@@ -117,7 +127,7 @@ class Expansion {
     for (unsigned i = first_tied; i < call_.arg_size(); ++i)
       constraints.push_back(fmt::format("={}", letter(call_.getArgOperand(i)->getType())));
     for (llvm::Value* input : inputs) constraints.push_back(letter(input->getType()));
-    for (unsigned i = first_tied; i < call_.arg_size(); ++i) {
+    for (unsigned i = first_tied; reads_tied && i < call_.arg_size(); ++i) {
       constraints.push_back(std::to_string(i - first_tied));
       inputs.push_back(call_.getArgOperand(i));
     }

@@ -247,6 +247,17 @@ std::string_view Plan::why_not_wgmma(const Operation& dot) const {
   return {};
 }
 
+std::int64_t Plan::wgmma_columns(const Operation& dot) const {
+  constexpr std::int64_t kUnit = 8;
+  const Layout layout = accumulator_layout(dot);
+  std::int64_t held = 1;  // by a warpgroup: register bits and lane bits
+  for (const IndexBit& bit : layout.register_bits()) held *= bit.axis == 1 ? 2 : 1;
+  for (std::size_t i = 0; i < kLaneBits; ++i) held *= layout.thread_bits()[i].axis == 1 ? 2 : 1;
+  const std::int64_t columns = kernel_->type(dot.out[0]).shape[1];
+  // Registers hold columns in ascending order.
+  return held < held_extent(columns) ? held : (columns + kUnit - 1) / kUnit * kUnit;
+}
+
 std::optional<Layout> Plan::fragments(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.in[0]).shape;
   const MatmulInstruction instruction = instruction_of(dot);

@@ -60,6 +60,8 @@ class Plan {
   /// Whether a matmul uses wgmma; and the reason where it does not, empty otherwise.
   bool uses_wgmma(const Operation& dot) const { return why_not_wgmma(dot).empty(); }
   std::string_view why_not_wgmma(const Operation& dot) const;
+  /// Columns of the wgmma instruction: those that a warpgroup's part of the result has.
+  std::int64_t wgmma_columns(const Operation& dot) const;
   /// Register layout of the first operand of a matmul, where it can be multiplied from registers:
   /// the accumulators of one matmul are then the operand of the next one without exchange (flash
   /// attention), because each thread holds the same rows and the four threads of a row hold all

@@ -200,12 +200,7 @@ class Remarker {
       return fmt::format("{}: scalar fma", name(layout));
     std::string mnemonic = fmt::format("mma m16n8k{}", k_step(instruction)), why;
     if (plan_.uses_wgmma(dot)) {
-      // Columns of the accumulator of a warpgroup: register bits and lane bits.
-      int bits = 0;
-      for (const IndexBit& bit : layout.register_bits()) bits += bit.axis == 1 ? 1 : 0;
-      for (int i = 0; i < kLaneBits; ++i)
-        bits += layout.thread_bits()[static_cast<std::size_t>(i)].axis == 1 ? 1 : 0;
-      mnemonic = fmt::format("wgmma m64n{}k16", 1 << bits);
+      mnemonic = fmt::format("wgmma m64n{}k16", plan_.wgmma_columns(dot));
     } else {
       why = fmt::format(" (no wgmma: {})", plan_.why_not_wgmma(dot));
     }

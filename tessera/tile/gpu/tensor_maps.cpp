@@ -8,6 +8,17 @@ using runtime::cuda::TensorMap;
 
 namespace {
 
+constexpr std::int64_t kColumnsAtOnce = 16;
+
+bool all_wgmma(const PlannedKernel& planned) {
+  bool all = true;
+  for_each_op(planned.kernel, planned.kernel.body, [&](OpId id) {
+    const Operation& op = planned.kernel.ops[id];
+    all = all && (op.code != Code::Dot || planned.plan.uses_wgmma(op));
+  });
+  return all;
+}
+
 /// Tensor map of a view, without its box.
 std::optional<TensorMap> map_of(const PlannedKernel& planned, ValueId view) {
   const std::vector<ValueId>& params = planned.kernel.params();
@@ -50,7 +61,13 @@ Decision<std::vector<TensorMap>> tensor_maps_of(const PlannedKernel& planned,
     map->column = static_cast<int>(staged.column);
     map->width = staged.panels.width;
     map->box = planned.type(load.out[0]).shape;
-    if (staged.panels.rows * staged.panels.columns != planned.type(load.out[0]).count())
+    const Extents& tile = planned.type(load.out[0]).shape;
+    const std::int64_t columns = tile[staged.column];
+    // A panel may go past the end of the tile, if no matmul reads it there: wgmma reads 16 columns
+    // at a time.
+    const bool reads_beyond =
+        columns != staged.panels.columns && (columns % kColumnsAtOnce != 0 || !all_wgmma(planned));
+    if (staged.panels.rows * columns != planned.type(load.out[0]).count() || reads_beyond)
       return DeclineReason{"the extents of a tile are not powers of two"};
     map->box[staged.column] = staged.panels.panel_width() / staged.panels.width;
     if (!is_valid(*map)) return DeclineReason{"a tile is not a box that TMA supports"};

@@ -102,15 +102,19 @@ TEST(LoopPipeline, NeedsAddressesThatAreKnownInAdvance) {
   EXPECT_EQ(why_not({.x = "x: f16[64, 32] = vload(a, div(k, 3), mul(rem(k, n), 8))"}), "");
 }
 
+/// Tensor maps copy whole panels: wgmma reads 16 columns at a time.
 TEST(LoopPipeline, PadsExtentsToPowersOfTwo) {
-  const auto scheduled =
-      loop_of({.x = "x: f16[64, 48] = vload(a, row, k)", .y = "y: f16[48, 64] = vload(b, row, 0)"});
-  const auto pipeline = pipeline_of(*scheduled->planned, first_loop(*scheduled), 4);
-  ASSERT_TRUE(pipeline) << pipeline.why_not();
-  EXPECT_EQ(pipeline->operands[0].panels.rows, 64);
-  EXPECT_EQ(pipeline->operands[0].panels.columns, 64);
-  EXPECT_EQ(tensor_maps_of(*scheduled->planned, *pipeline).why_not(),
-            "the extents of a tile are not powers of two");
+  for (const auto& [columns, why] :
+       {std::pair(48, ""), {40, "the extents of a tile are not powers of two"}}) {
+    const auto scheduled =
+        loop_of({.x = fmt::format("x: f16[64, {}] = vload(a, row, k)", columns),
+                 .y = fmt::format("y: f16[{}, 64] = vload(b, row, 0)", columns)});
+    const auto pipeline = pipeline_of(*scheduled->planned, first_loop(*scheduled), 4);
+    ASSERT_TRUE(pipeline) << pipeline.why_not();
+    EXPECT_EQ(pipeline->operands[0].panels.rows, 64);
+    EXPECT_EQ(pipeline->operands[0].panels.columns, 64);
+    EXPECT_EQ(tensor_maps_of(*scheduled->planned, *pipeline).why_not(), why);
+  }
 }
 
 TEST(LoopPipeline, NeedsEightBitOperandsContiguousAlongK) {
