@@ -159,8 +159,9 @@ bool may_be(const Cone& cone, const Composite& composite) {
 bool is_proved(const Graph& cone, const Graph& composite) {
   auto claim = prove::claim_of(cone, composite, {});
   if (!claim) return false;
-  // Without cases of maxima and signs: these are proofs inside of proofs.
-  const prove::Options options{.tries = 3, .most_terms = 400, .most_steps = 600, .cases = false};
+  // Composites take up to 100 steps. Without cases of maxima and signs: these are proofs inside of
+  // proofs, and one that fails takes long.
+  const prove::Options options{.tries = 3, .most_terms = 400, .most_steps = 200, .cases = false};
   std::string why;
   for (const bool named : {false, true}) {
     claim->claim.named_reals = named;
