@@ -155,6 +155,8 @@ void multiply_in(Term& term, const Factor& factor) {
 }
 
 Sum product(Names& names, const Sum& a, const Sum& b) {
+  constexpr std::size_t kMostTerms = 20'000;  // written out: more take too much time and memory
+  if (!b.terms.empty() && a.terms.size() > kMostTerms / b.terms.size()) return poison();
   Sum result;
   for (const Term& x : a.terms) {
     for (const Term& y : b.terms) {

@@ -387,6 +387,15 @@ TEST(Prove, WhatIsDividedByZeroIsNotProved) {
   expect_not_proved({kMatrix, "max(mul(x, 0.0), div(1.0, 0.0))", "mul(x, 0.0)"});
 }
 
+TEST(Prove, ProductsOfTooManyTermsAreNotWrittenOut) {
+  const auto resized = [](const std::string& a) {
+    return "resize(x, _, _, [1, 3, 13, 2, 10]) {coordinate_transformation_mode=\"asymmetric\", "
+           "mode=\"cubic\", cubic_coeff_a=" +
+           a + "}";
+  };
+  expect_refuted({"x: f32[1, 3, 8, 8, 1]", resized("-0.75"), resized("0.75")});
+}
+
 TEST(Prove, LargeDoublesAreNumbers) {
   expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e39)", "mul(x, const f64[] 2e39)"});
   expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e-300)", "mul(x, const f64[] 2e-300)"});
