@@ -388,12 +388,13 @@ TEST(Prove, WhatIsDividedByZeroIsNotProved) {
 }
 
 TEST(Prove, ProductsOfTooManyTermsAreNotWrittenOut) {
-  const auto resized = [](const std::string& a) {
-    return "resize(x, _, _, [1, 3, 13, 2, 10]) {coordinate_transformation_mode=\"asymmetric\", "
-           "mode=\"cubic\", cubic_coeff_a=" +
-           a + "}";
+  const auto resized = [](const std::string& attributes) {
+    return "resize(x, _, _, [2, 1, 14, 7, 4]) {mode=\"cubic\", " + attributes + "}";
   };
-  expect_refuted({"x: f32[1, 3, 8, 8, 1]", resized("-0.75"), resized("0.75")});
+  const std::string image = "x: f32[2, 1, 5, 7, 2]", mode = "coordinate_transformation_mode=";
+  expect_refuted({image, resized("cubic_coeff_a=-0.75"), resized("cubic_coeff_a=0.75")});
+  expect_refuted({image, resized("exclude_outside=1, " + mode + "\"asymmetric\""),
+                  resized("exclude_outside=1, " + mode + "\"half_pixel\"")});
 }
 
 TEST(Prove, LargeDoublesAreNumbers) {
