@@ -36,7 +36,7 @@ Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(const Source& sour
     native->model_ =
         std::make_shared<NativeModel>(source.model, std::move(compile_as), std::move(options));
   }
-  TESSERA_TRY(native->entry_, native->model_->program_for(native->inputs_));
+  TESSERA_TRY(native->entry_, native->model_->program_for(shapes_of(native->inputs_)));
   native->line_.clear();
   TESSERA_TRY(RunnableProgram::Lease session, native->entry_->runnable->lease());
   native->session_.emplace(std::move(session));

@@ -160,7 +160,7 @@ std::vector<nb::object> run_on_gpu(DirectCall& program, std::vector<nb::object> 
   std::shared_ptr<const NativeModel::Entry> entry;
   {
     const nb::gil_scoped_release nogil;
-    entry = value_or_throw(model.program_for(shapes));
+    entry = value_or_throw(model.program_for_arrays(shapes));
   }
   if (!entry->runnable->has_static_arguments()) {
     const nb::object device = objects.at(0).attr("device");
@@ -314,7 +314,7 @@ nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs 
   std::string trace;
   {
     const nb::gil_scoped_release nogil;
-    const auto entry = value_or_throw(model.program_for(arguments.data));
+    const auto entry = value_or_throw(model.program_for_arrays(shapes_of(arguments.data)));
     const runtime::Program& program = entry->program();
     const ProfiledRuns measured =
         value_or_throw(profile_runs(*entry->runnable, arguments.data, model.run_options(), runs));
@@ -354,7 +354,7 @@ nb::tuple report(DirectCall& handle, int runs, nb::args positional, nb::kwargs n
       arguments
           ? arguments->data
           : value_or_throw(make_program_inputs(used->program(), {.fill = InputOptions::Fill::Sin}));
-  const auto entry = value_or_throw(model.program_for(inputs));
+  const auto entry = value_or_throw(model.program_for_arrays(shapes_of(inputs)));
   const runtime::Program& program = entry->program();
   std::optional<CompiledModel> compiled;
   CompileModelOptions options = model.compile_options();

@@ -121,6 +121,17 @@ def test_open_sizes_are_those_of_each_call(open_sizes):
         np.testing.assert_allclose(s, np.maximum(x, 0).sum(1), rtol=1e-6)
 
 
+def test_arrays_have_the_declared_sizes():
+    model = ts.parse("graph g(x: f32[n, 3], y: f32[n, 1]) { z = add(x, y) return z }")
+    p = model.compile(cache=None)
+    assert p(np.ones((4, 3), "float32"), np.ones((4, 1), "float32")).shape == (4, 3)
+    for x, y in (((4, 2), (4, 1)), ((4, 3), (1, 1))):
+        with pytest.raises(ts.Error, match="run-input-shape"):
+            p(np.ones(x, "float32"), np.ones(y, "float32"))
+    p = model.compile(cache=None, shapes={"x": (4, 2), "y": (4, 1)})
+    assert p(np.ones((4, 2), "float32"), np.ones((4, 1), "float32")).shape == (4, 2)
+
+
 def test_sizes_may_be_given_to_compile(open_sizes):
     p = open_sizes.compile(sizes={"n": 2}, cache=None)
     assert p.explain()["steps"]
@@ -136,7 +147,7 @@ def test_sizes_may_be_given_to_compile(open_sizes):
         ((X,), {"x": X, "y": X}, "given twice"),
         ((X, X), {"q": X}, "no input 'q'"),
         ((X.astype(np.float64), X), {}, r"f64\[4\]"),
-        ((X[:3], X), {}, "size 4"),
+        ((X[:3], X), {}, "the shape is 3"),
         ((X.reshape(2, 2), X), {}, r"declares f32\[4\]"),
         ((None, X), {}, "no tensor"),
         (("text", X), {}, "not an array"),

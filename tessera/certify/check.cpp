@@ -224,8 +224,9 @@ Expected<Done> State::apply(const Step& step) {
   CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
   if (step.kind == Kind::Cases) return end_by_cases(step);
   if (step.kind == Kind::Signs) return end_by_signs(step);
-  TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
-  CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
+  TESSERA_TRY(Sum next, edited(sides_[step.side], step, 0, {.premises = facts_}));
+  CERTIFY(next.terms.size() < 100'000, "the sums grow too large");
+  sides_[step.side] = std::move(next);
   if (step.results.empty()) return Done{};
   const std::vector<std::string> made{sum_text(sides_[step.side])};
   CERTIFY(step.results == made, "{} makes another sum than is stated", to_string(step.kind));

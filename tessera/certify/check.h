@@ -27,7 +27,7 @@ class State {
   /// Whether a tensor is computed, so that its elements can be unfolded.
   bool is_computed(const std::string& tensor) const;
 
-  /// Changes the state, or says why the step is not right.
+  /// Changes the state, or says why the step is not right and leaves the state as it is.
   Expected<Done> apply(const Step& step);
   /// Whether both sides look the same now.
   bool is_same() const;

@@ -99,34 +99,42 @@ Expected<Tensor> restored(const std::string& name, const Tensor& file, DType dty
   return tensor;
 }
 
-/// Checks a tensor against the declared type of an input; sizes of symbols must agree among inputs.
-Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const Type& type,
-                          std::map<std::string, std::int64_t>& dims) {
-  const auto problem = [&](std::string message) {
-    return Diagnostic{.id = "run-input-shape",
-                      .where = {.item = name},
-                      .message = std::move(message),
-                      .note = fmt::format("the model declares {}", to_string(type))};
-  };
-  if (type.kind == Type::Kind::Unknown) return Done{};
-  if (type.kind != Type::Kind::Tensor) return problem("the input is not a tensor");
-  if (tensor.dtype != type.dtype)
-    return problem(fmt::format("the elements are of type {}", to_string(tensor.dtype)));
+Diagnostic unfit(const std::string& name, const Type& type, std::string message) {
+  return {.id = "run-input-shape",
+          .where = {.item = name},
+          .message = std::move(message),
+          .note = fmt::format("the model declares {}", to_string(type))};
+}
+
+/// Checks a shape against the declared one of an input; sizes of symbols must agree among inputs.
+Expected<Done> check_shape(const std::string& name, const std::vector<std::int64_t>& shape,
+                           const Type& type, std::map<std::string, std::int64_t>& dims) {
   if (!type.shape) return Done{};
-  if (type.shape->size() != tensor.shape.size())
-    return problem(fmt::format("the shape is {}", shape_text(tensor.shape)));
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+  if (type.shape->size() != shape.size())
+    return unfit(name, type, fmt::format("the shape is {}", shape_text(shape)));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
     const Dim& dim = (*type.shape)[i];
     if (const auto symbol = dim.as_symbol()) {
-      const auto [it, fresh] = dims.emplace(std::string(*symbol), tensor.shape[i]);
-      if (!fresh && it->second != tensor.shape[i])
-        return problem(fmt::format("dimension {} is {} here and {} elsewhere", *symbol,
-                                   tensor.shape[i], it->second));
-    } else if (dim.constant() && *dim.constant() != tensor.shape[i]) {
-      return problem(fmt::format("the shape is {}", shape_text(tensor.shape)));
+      const auto [it, fresh] = dims.emplace(std::string(*symbol), shape[i]);
+      if (!fresh && it->second != shape[i])
+        return unfit(
+            name, type,
+            fmt::format("dimension {} is {} here and {} elsewhere", *symbol, shape[i], it->second));
+    } else if (dim.constant() && *dim.constant() != shape[i]) {
+      return unfit(name, type, fmt::format("the shape is {}", shape_text(shape)));
     }
   }
   return Done{};
+}
+
+/// Checks a tensor against the declared type of an input; sizes of symbols must agree among inputs.
+Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const Type& type,
+                          std::map<std::string, std::int64_t>& dims) {
+  if (type.kind == Type::Kind::Unknown) return Done{};
+  if (type.kind != Type::Kind::Tensor) return unfit(name, type, "the input is not a tensor");
+  if (tensor.dtype != type.dtype)
+    return unfit(name, type, fmt::format("the elements are of type {}", to_string(tensor.dtype)));
+  return check_shape(name, tensor.shape, type, dims);
 }
 
 Expected<Done> check_name(const Graph& graph, const std::string& name) {
@@ -179,6 +187,17 @@ Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
     TESSERA_TRY(shapes.emplace_back(), concrete_shape(graph.name(input), type, options));
   }
   return shapes;
+}
+
+Expected<Done> check_shapes(const Graph& graph,
+                            std::span<const std::optional<std::vector<std::int64_t>>> shapes) {
+  std::map<std::string, std::int64_t> dims;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const ValueId input = graph.inputs()[i];
+    if (shapes[i] && graph.type(input).kind == Type::Kind::Tensor)
+      TESSERA_TRY_DONE(check_shape(graph.name(input), *shapes[i], graph.type(input), dims));
+  }
+  return Done{};
 }
 
 Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,10 @@ Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions option
 /// Shapes of the inputs; nullopt for those that are not tensors.
 Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
     const Graph& graph, const InputOptions& options);
+
+/// Whether the inputs of a graph may have these shapes: sizes that it declares are those, and a
+/// symbol is one size wherever it is declared.
+Expected<Done> check_shapes(const Graph& graph,
+                            std::span<const std::optional<std::vector<std::int64_t>>> shapes);
 
 }  // namespace tessera

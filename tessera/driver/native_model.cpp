@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/driver/inputs.h"
+
 namespace tessera {
 
 NativeModel::NativeModel(std::shared_ptr<const Model> model, CompileModelOptions compile,
@@ -47,13 +49,19 @@ Expected<std::shared_ptr<const NativeModel::Entry>> NativeModel::program_for(
   return programs_.front();
 }
 
-Expected<std::shared_ptr<const NativeModel::Entry>> NativeModel::program_for(
-    std::span<const Datum> inputs) {
-  return program_for(shapes_of(inputs));
+Expected<std::shared_ptr<const NativeModel::Entry>> NativeModel::program_for_arrays(
+    const InputShapes& shapes) {
+  const auto is_there = [&] {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(programs_,
+                               [&](const auto& entry) { return entry->shapes == shapes; });
+  };
+  if (model_ && !is_there()) TESSERA_TRY_DONE(check_shapes(model_->graph, shapes));
+  return program_for(shapes);
 }
 
 Expected<std::vector<Datum>> NativeModel::run(std::span<const Datum> inputs) {
-  TESSERA_TRY(const auto entry, program_for(inputs));
+  TESSERA_TRY(const auto entry, program_for_arrays(shapes_of(inputs)));
   return entry->runnable->run(inputs);
 }
 

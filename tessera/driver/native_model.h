@@ -37,9 +37,12 @@ class NativeModel {
 
     const runtime::Program& program() const { return runnable->program(); }
   };
-  /// Program for these shapes, compiled unless it is cached. A saved program is given for any.
+  /// Program for these shapes, compiled unless it is cached, whatever the model declares. A saved
+  /// program is given for any.
   Expected<std::shared_ptr<const Entry>> program_for(const InputShapes& shapes);
-  Expected<std::shared_ptr<const Entry>> program_for(std::span<const Datum> inputs);
+  /// The same for shapes of arrays: those that do not fit what the model declares are refused,
+  /// unless there is a program for them.
+  Expected<std::shared_ptr<const Entry>> program_for_arrays(const InputShapes& shapes);
   /// Cached program that matches(entry) accepts, which becomes the most recently used. Null if
   /// there is none, or if another thread is compiling: this does not wait.
   template <class Matches>

@@ -154,7 +154,34 @@ void multiply_in(Term& term, const Factor& factor) {
   term.factors.push_back(factor);
 }
 
+namespace {
+
+/// Number of factors of a sum, with those inside of them; it stops counting beyond a limit.
+std::size_t size_of(const Sum& sum, std::size_t limit) {
+  std::size_t size = 0;
+  for (const Term& term : sum.terms)
+    for (const Factor& factor : term.factors) {
+      ++size;
+      for (const Sum& arg : args_of(factor))
+        if (size <= limit) size += size_of(arg, limit - size);
+    }
+  return size;
+}
+
+/// Whether a product that is written out takes too much time and memory.
+bool is_too_large_product(const Sum& a, const Sum& b) {
+  constexpr std::size_t kFewTerms = 64, kMostTerms = 20'000, kMostParts = 200'000;
+  const std::size_t count = a.terms.size() * b.terms.size();
+  if (count <= kFewTerms || b.terms.empty()) return false;
+  return count / b.terms.size() != a.terms.size() || count > kMostTerms ||
+         b.terms.size() * size_of(a, kMostParts) + a.terms.size() * size_of(b, kMostParts) >
+             kMostParts;
+}
+
+}  // namespace
+
 Sum product(Names& names, const Sum& a, const Sum& b) {
+  if (is_too_large_product(a, b)) return poison();
   Sum result;
   for (const Term& x : a.terms) {
     for (const Term& y : b.terms) {

@@ -91,7 +91,8 @@ Sum indicator(std::vector<Dim> guards);
 std::optional<Rational> constant_of(const Sum& sum);
 bool contains(const Term& term, std::string_view symbol);
 bool contains(const Factor& factor, std::string_view symbol);
-/// Whether no number in it is undefined (out of the representable range, or a division by zero).
+/// Whether no number in it is undefined (out of the representable range, a division by zero, or a
+/// product of too many terms).
 bool is_defined(const Sum& sum);
 
 /// Whether every bound variable occurs only below a term that binds it.

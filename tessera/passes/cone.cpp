@@ -242,7 +242,10 @@ std::vector<Cone> Cones::after_matmuls(std::size_t node) const {
       const auto kind = graph_.nodes()[n].op->kind();
       plain = plain && (kind == OpDef::Kind::Core || kind == OpDef::Kind::Composite);
     }
-    if (!plain || (applied & bit(Fn::Exp)) == 0) continue;
+    // What compares scores with numbers tells rows that are masked as a whole, by NaN or infinity,
+    // from the others: proofs over real numbers do not see that.
+    const Functions comparisons = bit(Fn::Equal) | bit(Fn::Less) | bit(Fn::LessEqual);
+    if (!plain || (applied & bit(Fn::Exp)) == 0 || (applied & comparisons) != 0) continue;
     if (auto cone = over(nodes, results[0])) found.push_back(*std::move(cone));
     // Absorbs nodes that scale or transpose the operands.
     for (bool more = true; more;) {

@@ -26,6 +26,33 @@ TEST(Kernels, AddVectorsOfAnyLength) {
   }
 }
 
+/// The views that such masks become end before they begin: they are empty.
+TEST(Kernels, MasksThatNoElementSatisfies) {
+  const tile::Kernel none = parsed(R"(kernel none(x: *f32, out: *f32, n: i64) {
+    i: i64[32] = iota()
+    a = load(offset(x, i), lt(i, n), 7.0)
+    store(offset(out, i), a)
+    store(offset(x, i), a, lt(i, n))
+  })");
+  for (const std::int64_t n : {-100, -1, 0, 5}) {
+    TestArguments arguments(6);
+    arguments.pointer(DType::F32, 32).pointer(DType::F32, 32).integer(DType::I64, n);
+    expect_both_ways(none, arguments, {1, 1, 1}, 0);
+  }
+  const tile::Kernel before = parsed(R"(kernel before(x: *f32, out: view f32[4, 2]) {
+    lane: i64[2] = iota()
+    for (r = 0 to 4 step 1) {
+      i = add(lane, sub(r, 3))
+      a = load(offset(x, i), ge(i, 0), 7.0)
+      vstore(out, r, 0, reshape(a): f32[1, 2])
+      yield()
+    }
+  })");
+  TestArguments arguments(7);
+  arguments.pointer(DType::F32, 2).view(DType::F32, {4, 2});
+  expect_both_ways(before, arguments, {1, 1, 1}, 0);
+}
+
 TEST(Kernels, AddViewsOfAnyTypeAndLength) {
   for (const char* type :
        {"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) {

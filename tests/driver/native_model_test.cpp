@@ -46,6 +46,22 @@ TEST(NativeModel, EachShapeIsCompiledOnce) {
   EXPECT_EQ(native.programs().size(), 3U);
 }
 
+TEST(NativeModel, RefusesShapesThatTheModelDoesNotDeclare) {
+  const Model model = model_of("graph(x: f32[n, 3], y: f32[n, 1]) { z = add(x, y)  return z }");
+  NativeModel native(model, {}, {});
+  const auto run = [&](std::int64_t n, std::int64_t width, std::int64_t m) {
+    const std::vector<Datum> inputs = {testing::random_f32({n, width}, 1),
+                                       testing::random_f32({m, 1}, 2)};
+    const auto outputs = native.run(inputs);
+    return outputs ? std::string() : outputs.error().id;
+  };
+  EXPECT_EQ(run(4, 3, 4), "");
+  EXPECT_EQ(run(4, 2, 4), "run-input-shape");
+  EXPECT_EQ(run(4, 3, 1), "run-input-shape");                        // n is 4 and 1
+  ASSERT_TRUE(native.program_for(InputShapes{{{4, 2}}, {{4, 1}}}));  // asked for
+  EXPECT_EQ(run(4, 2, 4), "");
+}
+
 // How many axes are left is known when the program runs.
 TEST(NativeModel, SqueezesASizeThatDependsOnData) {
   const Model model = model_of(
@@ -176,7 +192,7 @@ TEST(NativeModel, OutputsKeepTheirNames) {
   Model model = model_of(kMlp);
   model.output_names = {"answer"};
   NativeModel native(model, {}, {});
-  const auto entry = native.program_for(inputs_of(2));
+  const auto entry = native.program_for_arrays(shapes_of(inputs_of(2)));
   ASSERT_TRUE(entry) << to_string(entry.error());
   const runtime::Program& program = (*entry)->program();
   EXPECT_EQ(program.values[program.outputs[0]].name, "answer");

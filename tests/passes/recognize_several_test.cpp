@@ -105,6 +105,17 @@ TEST(RecognizeSeveral, WhatIsOnlyAlikeHasNoName) {
            // the softmax runs along the queries
            "graph(q: f32[2, 7, 8], k: f32[2, 7, 8], v: f32[2, 7, 4]) { "
            "return matmul(softmax(matmul(q, transpose(k) {perm=[0, 2, 1]})) {axis=1}, v) }",
+           // rows that are masked as a whole are zeros, not NaN
+           "graph(q: f32[2, 5, 8], k: f32[2, 7, 8], v: f32[2, 7, 4], m: f32[2, 5, 7]) { "
+           "w = softmax(add(matmul(q, transpose(k) {perm=[0, 2, 1]}), m))  "
+           "return matmul(where(is_nan(w), 0.0, w), v) }",
+           "graph(q: f32[2, 5, 8], k: f32[2, 7, 8], v: f32[2, 7, 4], m: f32[2, 5, 7]) { "
+           "s = add(matmul(q, transpose(k) {perm=[0, 2, 1]}), m)  "
+           "return matmul(where(equal(reduce_max(s, [-1]), -inf), 0.0, softmax(s)), v) }",
+           // two masks, one of them with another number: a proof would be looked for very long
+           "graph(q: f32[3, 33, 1], k: f32[3, 16, 1], v: f32[3, 16, 1], m: f32[33, 16], "
+           "n: f32[33, 1]) { s = matmul(q, transpose(k) {perm=[0, 2, 1]})  "
+           "return matmul(where(less(n, 0.0), 0.0, softmax(where(less(m, 0.0), s, -1e4))), v) }",
        })
     EXPECT_TRUE(named(parsed(text), only({"recognize"})).empty()) << text;
 }

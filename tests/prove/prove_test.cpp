@@ -387,6 +387,16 @@ TEST(Prove, WhatIsDividedByZeroIsNotProved) {
   expect_not_proved({kMatrix, "max(mul(x, 0.0), div(1.0, 0.0))", "mul(x, 0.0)"});
 }
 
+TEST(Prove, ProductsOfTooManyTermsAreNotWrittenOut) {
+  const auto resized = [](const std::string& attributes) {
+    return "resize(x, _, _, [2, 1, 14, 7, 4]) {mode=\"cubic\", " + attributes + "}";
+  };
+  const std::string image = "x: f32[2, 1, 5, 7, 2]", mode = "coordinate_transformation_mode=";
+  expect_refuted({image, resized("cubic_coeff_a=-0.75"), resized("cubic_coeff_a=0.75")});
+  expect_refuted({image, resized("exclude_outside=1, " + mode + "\"asymmetric\""),
+                  resized("exclude_outside=1, " + mode + "\"half_pixel\"")});
+}
+
 TEST(Prove, LargeDoublesAreNumbers) {
   expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e39)", "mul(x, const f64[] 2e39)"});
   expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e-300)", "mul(x, const f64[] 2e-300)"});

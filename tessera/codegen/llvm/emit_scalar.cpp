@@ -144,7 +144,10 @@ void Emitter::emit_scalar(tile::OpId id) {
       const auto part = [&](std::int64_t known) {
         return known == tile::kDynamic ? as_index(ir, o.in[next++]) : index(known);
       };
-      for (const std::int64_t extent : t.shape) view.shape.push_back(part(extent));
+      // Bounds are compared as unsigned numbers: a view that ends before it begins is empty.
+      for (const std::int64_t extent : t.shape)
+        view.shape.push_back(extent == tile::kDynamic ? greatest_of(ir, part(extent), index(0))
+                                                      : part(extent));
       for (const std::int64_t stride : t.strides) view.strides.push_back(part(stride));
       views[o.out[0]] = std::move(view);
       return;

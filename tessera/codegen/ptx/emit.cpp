@@ -302,6 +302,9 @@ void Emitter::operation(const Operation& op) {
                                 : ir_.CreateSExt(scalar(op.in[next++]), ir_.getInt64Ty()));
         }
       }
+      // Bounds are compared as unsigned numbers: a view that ends before it begins is empty.
+      for (llvm::Value*& extent : view.extents)
+        extent = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extent, block_.i64(0));
       views_[op.out[0]] = std::move(view);
       return;
     }
