@@ -554,3 +554,39 @@ def test_samples_of_torch_itself():
     assert len(rows) >= len(names)
     assert [row for row in rows if not row["ok"]] == []
     assert sum(row["outcome"] == "whole" for row in rows) >= 15
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kernel", ["flash", "efficient", "cudnn"])
+def test_attention_as_it_is_traced_on_a_gpu(kernel, dtype):
+    """The operators have no kernels on a CPU: they are compiled whole, or the call fails."""
+    q, k, v = (torch.randn(2, 3, 20, 16, dtype=dtype) for _ in range(3))
+    bias = torch.randn(2, 3, 20, 20, dtype=dtype) if kernel != "flash" else None
+
+    def attention(q, k, v, bias):
+        operator = getattr(torch.ops.aten, f"_scaled_dot_product_{kernel}_attention").default
+        if bias is None:
+            return operator(q, k, v, 0.0, True)[0]
+        return operator(q, k, v, bias, False, scale=0.3)[0]
+
+    with torch.no_grad():
+        y = torch.compile(attention, backend=backend)(q, k, v, bias)
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            q.float(), k.float(), v.float(), bias if bias is None else bias.float(), is_causal=bias is None,
+            scale=None if bias is None else 0.3)
+    tolerance = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 8e-2}[dtype]
+    assert y.dtype == dtype
+    torch.testing.assert_close(y.float(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_matmuls_of_16_bit_floats_are_as_precise_as_eager(dtype):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 32)).eval()
+    x = torch.randn(16, 64)
+    expected = model(x)
+    model, x = model.to(dtype), x.to(dtype)
+    with torch.no_grad():
+        y = torch.compile(model, backend=backend)(x)
+        eager = model(x)
+    error, allowed = ((t.float() - expected).abs().max() for t in (y, eager))
+    assert error <= 4 * allowed

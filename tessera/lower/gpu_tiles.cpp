@@ -115,10 +115,6 @@ StepTimes other_pace(double rows, double columns, bool matrix) {
   return {.alone = step, .pair = 2 * step};
 }
 
-/// Bytes of a row or column of a k-step, and bytes that the L2 cache delivers in a cycle of a
-/// multiprocessor: measured on an H200 with matmuls of 128x128 tiles on all of them.
-constexpr double kStepBytes = 128, kCacheBytesPerCycle = 4100;
-
 /// Fastest tiles for this number of split-K parts.
 Choice choice_of(const Contraction& c, const GroupOptions& options, const machine::Machine& machine,
                  std::int64_t parts) {
@@ -147,15 +143,7 @@ Choice choice_of(const Contraction& c, const GroupOptions& options, const machin
     constexpr std::int64_t kLarge = 128 * 128;
     if (matrix && !hopper && shape.rows * shape.columns > kLarge) continue;
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
-    StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
-    if (hopper) {
-      // Operands of a k-step come from the L2 cache, which all multiprocessors share.
-      const auto active =
-          static_cast<double>(std::min<std::int64_t>(programs, machine.gpu->multiprocessors));
-      const double copied = (m + n) * kStepBytes * active / kCacheBytesPerCycle;
-      pace.alone = std::max(pace.alone, copied);
-      pace.pair = std::max(pace.pair, 2 * copied);
-    }
+    const StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
     const std::int64_t waves = ceil_div(programs, machine.gpu->multiprocessors);
     const auto pairs = static_cast<double>(waves / 2), rest = static_cast<double>(waves % 2);
     const auto rounds = static_cast<double>(ceil_div(steps, parts));

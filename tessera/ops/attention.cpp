@@ -60,7 +60,16 @@ struct Heads {
                 {wide, joined({sizes_of(x, 0, 1), b.ints({*all}), sizes_of(x, 2, 4)}, 0)});
   }
 
-  /// Square root of the scale, by default of 1/sqrt(size): query and key are both multiplied by it.
+  /// Scores before masks: query and key are both multiplied by the square root of the scale.
+  Val scores(const Attrs& attrs, const Val& key) const {
+    const Val turned = transposed(key, {0, 1, 3, 2});
+    if (attrs.has("scale") && attrs.f("scale") == 1) return q.body().op("matmul", {q, turned});
+    const Val root = root_of_scale(attrs);
+    return q.body().op("matmul", {q * root, turned * root});
+  }
+
+ private:
+  /// By default of 1/sqrt(size).
   Val root_of_scale(const Attrs& attrs) const {
     Body& b = q.body();
     if (attrs.has("scale")) return b.number(std::sqrt(attrs.f("scale")), q.dtype());
@@ -191,9 +200,7 @@ OpDef attention() {
 
         TESSERA_TRY(const Val shared_key, heads.repeated(key));
         TESSERA_TRY(const Val shared_value, heads.repeated(value));
-        const Val root = heads.root_of_scale(attrs);
-        const Val product =
-            b.op("matmul", {heads.q * root, transposed(shared_key, {0, 1, 3, 2}) * root});
+        const Val product = heads.scores(attrs, shared_key);
         Val capped = product;
         if (const double cap = attrs.f("softcap"); cap > 0)
           capped = b.op("tanh", {product / cap}) * cap;
@@ -280,8 +287,7 @@ Expected<Val> flex_attention(const FlexAttention& form, const Vals& in) {
     return y;
   };
   Body& b = in[0].body();
-  const Val root = heads.root_of_scale(attrs);
-  const Val product = b.op("matmul", {in[0] * root, transposed(key, {0, 1, 3, 2}) * root});
+  const Val product = heads.scores(attrs, key);
   TESSERA_TRY(const Val scores, modified(form.score_mod, converted(product, precision)));
   TESSERA_TRY(const Val weight, modified(form.prob_mod, b.op("softmax", {scores}, {{"axis", -1}})));
   return converted(b.op("matmul", {weight, converted(value, precision)}), dtype);

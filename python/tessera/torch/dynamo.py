@@ -41,10 +41,13 @@ def _boxed(graph):
     return run
 
 
-def _attention_by_operators(example_inputs):
-    """On a GPU, torch would choose an attention kernel of its own while the graph is traced; its parts are recognized."""
-    on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs)
-    return sdpa_kernel(SDPBackend.MATH) if on_gpu else contextlib.nullcontext()
+def _attention_by_operators(module, example_inputs):
+    """On a GPU, torch chooses an attention kernel of its own while the graph is traced; those have no gradients here, their
+    parts have."""
+    tensors = [x for x in (*example_inputs, *module.parameters()) if isinstance(x, torch.Tensor)]
+    differentiates = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    by_parts = differentiates and any(x.is_cuda for x in tensors)
+    return sdpa_kernel(SDPBackend.MATH) if by_parts else contextlib.nullcontext()
 
 
 def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
@@ -65,5 +68,5 @@ def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
         else partition_within(options.memory_limit),
         keep_inference_input_mutations=True,
     )
-    with _attention_by_operators(example_inputs):
+    with _attention_by_operators(module, example_inputs):
         return compile_traced(module, example_inputs)

@@ -14,9 +14,14 @@ def spatial(values, rank):
     return list(values) * rank if len(values) == 1 else list(values)
 
 
+def product_dtype(dtype):
+    """The type of matmuls and convolutions: 16-bit floats stay, since sums of products are rounded once anyway."""
+    return dtype if dtype in (torch.float16, torch.bfloat16) else compute_dtype(dtype)
+
+
 def _matmul(e, dtype, x, y):
-    """A product of matrices in the type that torch computes in."""
-    dtype = compute_dtype(dtype)
+    """A product of matrices; sums are those of the type that torch computes in."""
+    dtype = product_dtype(dtype)
     if not dtype.is_floating_point and dtype not in (torch.int32, torch.int64):
         raise Unsupported(f"a product of matrices of {dtype}")
     if x.shape[-1] == 0:
@@ -37,7 +42,7 @@ def _dot(e, out, x, y):
 
 
 def _addmm(e, out, bias, x, y, beta=1, alpha=1):
-    product = _matmul(e, out.dtype, x, y)
+    product = e.cast(_matmul(e, out.dtype, x, y), compute_dtype(out.dtype))
     if alpha != 1:
         product = product * alpha
     if beta == 0:  # what is not read may be NaN
@@ -72,7 +77,7 @@ def _pdist(e, out, x, p=2):
 
 
 def _linear(e, out, x, weight, bias=None):
-    product = _matmul(e, out.dtype, x, e.permute(weight, [1, 0]))
+    product = e.cast(_matmul(e, out.dtype, x, e.permute(weight, [1, 0])), compute_dtype(out.dtype))
     return e.cast(product if bias is None else product + e.cast(bias, product.dtype), out.dtype)
 
 
@@ -80,7 +85,7 @@ def _convolution(e, out, x, weight, bias, stride, padding, dilation, transposed,
     rank = x.rank - 2
     if x.numel == 0 or weight.numel == 0:
         raise Unsupported("a convolution of no elements")
-    dtype = compute_dtype(out.dtype)
+    dtype = product_dtype(out.dtype)
     operands = [e.cast(x, dtype), e.cast(weight, dtype)] + ([] if bias is None else [e.cast(bias, dtype)])
     attributes = dict(strides=spatial(stride, rank), pads=spatial(padding, rank) * 2,
                       dilations=spatial(dilation, rank), group=groups)
@@ -248,11 +253,15 @@ def _adaptive_average_pool(rank):
 
 
 def _attention(e, q, k, v, mask, is_causal, scale, dtype):
-    q, k, v = (e.cast(x, compute_dtype(dtype)) for x in (q, k, v))
+    dtype = product_dtype(dtype)
+    q, k, v = (e.cast(x, dtype) for x in (q, k, v))
     if 0 in (*q.shape, *k.shape, *v.shape):
         raise Unsupported("attention over no elements")
     if mask is not None and mask.dtype != torch.bool:
         mask = e.cast(mask, q.dtype)
+    if dtype != compute_dtype(dtype):  # the operator would round the scale too
+        factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+        q, scale = e.cast(e.cast(q, compute_dtype(dtype)) * factor, dtype), 1.0
     attributes = {} if scale is None else {"scale": float(scale)}
     y = e.op("attention", q, k, v, mask, is_causal=int(is_causal), **attributes)
     return y[0] if isinstance(y, tuple) else y
@@ -263,6 +272,20 @@ def _flash_attention_cpu(e, out, q, k, v, dropout_p=0.0, is_causal=False, *, att
         raise Unsupported("attention with dropout")
     y = e.cast(_attention(e, q, k, v, attn_mask, is_causal, scale, q.dtype), q.dtype)
     return (y, LazyValue(lambda: _log_sum_exp(e, q, k, attn_mask, is_causal, scale, out[1].dtype)))
+
+
+def _gpu_attention(with_bias):
+    """Attention as torch traces it on a GPU; of its results, only the first is computed."""
+
+    def row(e, out, q, k, v, *rest, dropout_p=0.0, is_causal=False, scale=None, **_):
+        bias, rest = (rest[0], rest[2:]) if with_bias else (None, rest)
+        dropout_p, is_causal = (*rest, *(dropout_p, is_causal)[len(rest):])[:2]
+        if dropout_p:
+            raise Unsupported("attention with dropout")
+        y = e.cast(_attention(e, q, k, v, bias, is_causal, scale, q.dtype), q.dtype)
+        return (y, *(None for _ in out[1:]))
+
+    return row
 
 
 def _trilinear(e, out, x, y, z, expand1, expand2, expand3, sumdim, unroll_dim=1):
@@ -358,6 +381,9 @@ ROWS = {
     "_native_batch_norm_legit": _batch_norm_no_stats,
     "_native_batch_norm_legit_functional": _batch_norm_training,
     "_native_batch_norm_legit_no_training": _batch_norm_inference,
+    "_scaled_dot_product_cudnn_attention": _gpu_attention(with_bias=True),
+    "_scaled_dot_product_efficient_attention": _gpu_attention(with_bias=True),
+    "_scaled_dot_product_flash_attention": _gpu_attention(with_bias=False),
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention_cpu,
     "_trilinear": _trilinear,
     "adaptive_avg_pool1d": _adaptive_average_pool(1),
