@@ -126,6 +126,8 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
       ->group("");
   command.add_option("--cache", flags.cache, "folder of the object code cache, or none")
       ->capture_default_str();
+  command.add_option("--schedule", flags.schedule,
+                     "file of schedules of fusion groups, in place of the default ones");
   add_pass_flags(command, flags.passes);
 }
 
@@ -150,6 +152,11 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   options.code.progress = [&line](std::size_t done, std::size_t count) {
     line.show(done, count, "kernels compiled");
   };
+  if (!flags.schedule.empty()) {
+    TESSERA_TRY(program::ScheduleBook book, program::read_schedule_book(flags.schedule));
+    options.code.schedules = std::make_shared<const program::ScheduleBook>(std::move(book));
+    options.requires_schedules = true;
+  }
   options.max_error = flags.max_error;
   options.keep_graph = flags.keep_graph;
   return options;

@@ -26,7 +26,7 @@ Expected<InputOptions> input_options(const InputFlags& flags, const Context& con
 /// Flags of compilation.
 struct CompileFlags {
   PassFlags passes;
-  std::string target = "cpu", precision = "f32", cache = "default";
+  std::string target = "cpu", precision = "f32", cache = "default", schedule = {};
   double max_error = 1e-2;
   int threads = 1;
   bool keep_graph = false;  // set by commands that write a report

@@ -1,6 +1,8 @@
 #include "tessera/lower/group.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
@@ -27,7 +29,30 @@ GroupOptions with_exact_products(const Group& group, const machine::Machine& mac
   return options;
 }
 
+using Strategy = Expected<Attempt> (*)(const Group&, const machine::Machine&, const GroupOptions&);
+
+Strategy strategy_of(const GroupSchedule& schedule) {
+  constexpr std::array<Strategy, std::variant_size_v<GroupSchedule>> kStrategies = {
+      lower_contraction, lower_winograd, lower_attention, lower_rows, lower_elementwise};
+  return kStrategies[schedule.index()];
+}
+
 }  // namespace
+
+std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
+                                              const GroupOptions& given) {
+  GroupOptions options = with_exact_products(group, machine, given);
+  options.schedule.reset();
+  std::vector<ScheduleCandidate> all;
+  if (machine.is_gpu() || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
+        return stage.output.forward.has_value();
+      }))
+    return all;
+  for (const auto space :
+       {attention_space, winograd_space, contraction_space, rows_space, loops_space})
+    std::ranges::move(space(group, machine, options), std::back_inserter(all));
+  return all;
+}
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& given) {
@@ -36,8 +61,14 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
                  .message = "no code generation for this group",
                  .note = "interpreter fallback"};
   // The special ones first: what two of them can do, the earlier does faster.
-  for (const auto strategy : {lower_scatter, lower_attention, lower_winograd, lower_contraction,
-                              lower_copy, lower_rows, lower_elementwise}) {
+  std::vector<Strategy> strategies = {lower_scatter,     lower_attention, lower_winograd,
+                                      lower_contraction, lower_copy,      lower_rows,
+                                      lower_elementwise};
+  if (options.schedule) {
+    strategies = {strategy_of(*options.schedule)};
+    why = illegal_schedule("the strategy of the schedule does not apply to this group");
+  }
+  for (const Strategy strategy : strategies) {
     // One that fails (a tile would be too large) leaves the group to the next.
     Expected<Attempt> attempt = strategy(group, machine, options);
     if (!attempt) {
