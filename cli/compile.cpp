@@ -42,7 +42,9 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
                                              "code for {} cannot do on this machine",
                                              options.machine),
                       .help = "use --precision f32 or bf16"};
-  TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
+  SearchFlags search = options.search;
+  search.costs.store = options.compile.store.store;
+  TESSERA_TRY(compile_as.search, search_options(search, context, line));
   if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
   compile_as.keep_graph = options.report.is_asked();
   TESSERA_TRY(const Model model, load_model(options.model));

@@ -9,6 +9,7 @@
 #include "tessera/driver/program_signature.h"
 #include "tessera/driver/runnable_program.h"
 #include "tessera/driver/target_selection.h"
+#include "tessera/driver/tune_model.h"
 #include "tessera/runtime/program_file.h"
 #include "tessera/support/stopwatch.h"
 
@@ -128,6 +129,7 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
       ->capture_default_str();
   command.add_option("--schedule", flags.schedule,
                      "file of schedules of fusion groups, in place of the default ones");
+  add_store_flag(command, flags.store);
   add_pass_flags(command, flags.passes);
 }
 
@@ -156,6 +158,11 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
     TESSERA_TRY(program::ScheduleBook book, program::read_schedule_book(flags.schedule));
     options.code.schedules = std::make_shared<const program::ScheduleBook>(std::move(book));
     options.requires_schedules = true;
+  } else {
+    auto tuned = stored_schedules(store_file(flags.store, context), options.code);
+    // A damaged default store does not keep models from being compiled.
+    if (!tuned && flags.store.store != "default") return std::move(tuned).error();
+    if (tuned) options.code.schedules = *std::move(tuned);
   }
   options.max_error = flags.max_error;
   options.keep_graph = flags.keep_graph;

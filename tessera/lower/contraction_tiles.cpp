@@ -104,11 +104,14 @@ void for_each_tiles(const Contraction& c, const ContractionCost& cost,
       take_sums(tiles.sums, most, panels.k_group);
       if (std::ranges::find(steps, tiles.sum_count()) != steps.end()) continue;
       steps.push_back(tiles.sum_count());
+      std::int64_t last = 0;
       for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel);
            parts += 1 + parts / 8) {
         tiles.columns =
             std::min(c.column.extent, ceil_div(ceil_div(c.column.extent, parts), panel) * panel);
         if (whole_columns && tiles.columns < c.column.extent) break;
+        if (tiles.columns == last) continue;
+        last = tiles.columns;
         const std::int64_t wide = tiles.columns + panel;  // up to the end of its last panel
         if (tiles.sum_count() * wide > tile::kMostElements) continue;
         visit(tiles);

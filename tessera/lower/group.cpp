@@ -19,16 +19,6 @@ void fit_grid(Lowered& lowered, std::int64_t most_across) {
   grid = {grid[0] * grid[1] * grid[2], 1, 1};
 }
 
-/// Operands that are 16-bit floats stay so where the machine multiplies them faster than f32.
-GroupOptions with_exact_products(const Group& group, const machine::Machine& machine,
-                                 GroupOptions options) {
-  if (options.exact || options.contraction_dtype != DType::F32) return options;
-  const std::vector<DType> fast = machine::fast_product_types(machine);
-  const auto dtype = product_dtype(group);
-  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) options.contraction_dtype = *dtype;
-  return options;
-}
-
 using Strategy = Expected<Attempt> (*)(const Group&, const machine::Machine&, const GroupOptions&);
 
 Strategy strategy_of(const GroupSchedule& schedule) {
@@ -39,9 +29,18 @@ Strategy strategy_of(const GroupSchedule& schedule) {
 
 }  // namespace
 
+GroupOptions effective_options(const Group& group, const machine::Machine& machine,
+                               GroupOptions options) {
+  if (options.exact || options.contraction_dtype != DType::F32) return options;
+  const std::vector<DType> fast = machine::fast_product_types(machine);
+  const auto dtype = product_dtype(group);
+  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) options.contraction_dtype = *dtype;
+  return options;
+}
+
 std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& given) {
-  GroupOptions options = with_exact_products(group, machine, given);
+  GroupOptions options = effective_options(group, machine, given);
   options.schedule.reset();
   std::vector<ScheduleCandidate> all;
   if (machine.is_gpu() || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
@@ -56,7 +55,7 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& given) {
-  const GroupOptions options = with_exact_products(group, machine, given);
+  const GroupOptions options = effective_options(group, machine, given);
   Diagnostic why{.id = "lower-unsupported",
                  .message = "no code generation for this group",
                  .note = "interpreter fallback"};

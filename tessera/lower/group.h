@@ -59,6 +59,11 @@ struct GroupOptions {
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };
 
+/// Options that lower_group applies: operands that are 16-bit floats stay so where the machine
+/// multiplies them faster than f32.
+GroupOptions effective_options(const Group& group, const machine::Machine& machine,
+                               GroupOptions options);
+
 /// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
 /// copy, rows, elementwise. `lower-unsupported` if it cannot be expressed as tile kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,

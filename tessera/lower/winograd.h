@@ -65,6 +65,8 @@ std::optional<WinogradSchedule> plan_winograd(const Convolution3x3& convolution,
 /// Candidate schedules with their estimated costs, the lowest first.
 std::vector<std::pair<WinogradSchedule, double>> winograd_candidates(
     const Convolution3x3& convolution, const machine::Machine& machine);
+double winograd_cost(const WinogradSchedule& schedule, const Convolution3x3& convolution,
+                     const machine::Machine& machine);
 /// Checks that a schedule fits a convolution and a machine.
 Expected<Done> check(const WinogradSchedule& schedule, const Convolution3x3& convolution,
                      const machine::Machine& machine);

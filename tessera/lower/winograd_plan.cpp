@@ -81,6 +81,32 @@ class Planner {
            kTransformed * (pixels + sums) + weights(9, 1);
   }
 
+  /// Estimated cost of a schedule.
+  double cost(const WinogradSchedule& plan) const {
+    const double points = real((plan.m + 2) * (plan.m + 2));
+    const std::int64_t tiles = plan.images * plan.slices * plan.rows * plan.columns;
+    const std::int64_t filter_blocks = ceil_div(conv_.filters, plan.filters);
+    const std::int64_t rounds = ceil_div(filter_blocks, plan.programs);
+    const double channels = real(conv_.taps * conv_.channels), filters = real(plan.filters);
+    // A few rows that are left over take nearly as long as a whole tile of registers.
+    const std::int64_t rest = tiles % tile_.rows;
+    const double rows =
+        real(tiles - rest + (rest == 0 ? 0 : std::min<std::int64_t>(rest + 1, tile_.rows)));
+    const std::int64_t tile_blocks = ceil_div(conv_.images, plan.images) *
+                                     ceil_div(conv_.slices, plan.slices) *
+                                     ceil_div(ceil_div(conv_.rows, plan.m), plan.rows) *
+                                     ceil_div(ceil_div(conv_.columns, plan.m), plan.columns);
+    const double pixels = points * real(tiles) * channels, sums = points * real(tiles) * filters;
+    const double round = points * 2 * rows * filters * (channels + kShortSums) / kProducts +
+                         kPacked * pixels + kTransformed * sums;
+    const double program = kTransformed * pixels + real(rounds) * round;
+    // On one core, and on all of them.
+    const std::int64_t programs = plan.programs * tile_blocks;
+    const double turns = real(programs + ceil_div(programs, machine_.cores) * machine_.cores) / 2 +
+                         kWaiting * real(machine_.cores);
+    return program * turns + weights(points, real(tile_blocks));
+  }
+
  private:
   /// So many weights for each filter and channel, read so often.
   double weights(double each, double times) const {
@@ -111,28 +137,7 @@ class Planner {
   void consider(const WinogradSchedule& plan) {
     // Pixels of several slices are transformed for every block of filters.
     if (conv_.taps > 1 && plan.programs < ceil_div(conv_.filters, plan.filters)) return;
-    const double points = real((plan.m + 2) * (plan.m + 2));
-    const std::int64_t tiles = plan.images * plan.slices * plan.rows * plan.columns;
-    const std::int64_t filter_blocks = ceil_div(conv_.filters, plan.filters);
-    const std::int64_t rounds = ceil_div(filter_blocks, plan.programs);
-    const double channels = real(conv_.taps * conv_.channels), filters = real(plan.filters);
-    // A few rows that are left over take nearly as long as a whole tile of registers.
-    const std::int64_t rest = tiles % tile_.rows;
-    const double rows =
-        real(tiles - rest + (rest == 0 ? 0 : std::min<std::int64_t>(rest + 1, tile_.rows)));
-    const std::int64_t tile_blocks = ceil_div(conv_.images, plan.images) *
-                                     ceil_div(conv_.slices, plan.slices) *
-                                     ceil_div(ceil_div(conv_.rows, plan.m), plan.rows) *
-                                     ceil_div(ceil_div(conv_.columns, plan.m), plan.columns);
-    const double pixels = points * real(tiles) * channels, sums = points * real(tiles) * filters;
-    const double round = points * 2 * rows * filters * (channels + kShortSums) / kProducts +
-                         kPacked * pixels + kTransformed * sums;
-    const double program = kTransformed * pixels + real(rounds) * round;
-    // On one core, and on all of them.
-    const std::int64_t programs = plan.programs * tile_blocks;
-    const double turns = real(programs + ceil_div(programs, machine_.cores) * machine_.cores) / 2 +
-                         kWaiting * real(machine_.cores);
-    candidates_.emplace_back(plan, program * turns + weights(points, real(tile_blocks)));
+    candidates_.emplace_back(plan, cost(plan));
   }
 
   const Convolution3x3& conv_;
@@ -156,6 +161,11 @@ std::optional<WinogradSchedule> plan_winograd(const Convolution3x3& convolution,
 std::vector<std::pair<WinogradSchedule, double>> winograd_candidates(
     const Convolution3x3& convolution, const machine::Machine& machine) {
   return Planner(convolution, machine).run();
+}
+
+double winograd_cost(const WinogradSchedule& schedule, const Convolution3x3& convolution,
+                     const machine::Machine& machine) {
+  return Planner(convolution, machine).cost(schedule);
 }
 
 Expected<Done> check(const WinogradSchedule& s, const Convolution3x3& conv,

@@ -77,6 +77,14 @@ TEST(GroupSchedules, EveryCandidateIsPrintedAndParsedBack) {
   EXPECT_EQ(strategies, (std::set<std::string>{"contraction", "loops", "rows", "winograd"}));
 }
 
+TEST(GroupSchedules, CandidatesDiffer) {
+  for (const GroupCase& c : cases()) {
+    std::set<std::string> texts;
+    for (const ScheduleCandidate& one : schedule_space(case_group(c), machine::host(), {}))
+      EXPECT_TRUE(texts.insert(to_text(one.schedule)).second) << to_text(one.schedule);
+  }
+}
+
 TEST(GroupSchedules, TheDefaultIsAPointOfTheSpace) {
   for (const GroupCase& c : cases()) {
     const auto code = lower_group(case_group(c), machine::host());
