@@ -58,12 +58,18 @@ nlohmann::json tuned_json(const TunedModel& tuned) {
                      {"ratio_high", result.high}});
     if (result.chosen) tasks.back()["schedule"] = lower::to_text(*result.chosen);
   }
-  return {{"target", tuned.target},
-          {"tasks", std::move(tasks)},
-          {"seconds", tuned.result.seconds},
-          {"end", end_text(tuned.result.end)},
-          {"default_seconds", tuned.default_seconds()},
-          {"tuned_seconds", tuned.tuned_seconds()}};
+  nlohmann::json object = {{"target", tuned.target},
+                           {"tasks", std::move(tasks)},
+                           {"seconds", tuned.result.seconds},
+                           {"end", end_text(tuned.result.end)},
+                           {"default_seconds", tuned.default_seconds()},
+                           {"tuned_seconds", tuned.tuned_seconds()},
+                           {"kept", tuned.kept}};
+  if (tuned.comparison)
+    object["whole_program"] = {{"ratio", tuned.comparison->ratio},
+                               {"ratio_low", tuned.comparison->low},
+                               {"ratio_high", tuned.comparison->high}};
+  return object;
 }
 
 void print_tuned(const TunedModel& tuned, int rows) {
@@ -86,8 +92,12 @@ void print_tuned(const TunedModel& tuned, int rows) {
     fmt::print("  … and {} more (--rows)\n", order.size() - static_cast<std::size_t>(rows));
   fmt::print("{} tasks, {} candidates measured in {:.1f} s ({}); {} tasks have a faster schedule\n",
              tuned.tasks.size(), trials, tuned.result.seconds, end_text(tuned.result.end), chosen);
-  fmt::print("{:.3f} ms -> {:.3f} ms in all kernels of these tasks\n",
+  fmt::print("{:.3f} ms -> {:.3f} ms in the kernels of these tasks\n",
              1e3 * tuned.default_seconds(), 1e3 * tuned.tuned_seconds());
+  if (!tuned.comparison) return;
+  fmt::print("whole program   {:.3f} of the default (95% CI {:.3f} to {:.3f}){}\n",
+             tuned.comparison->ratio, tuned.comparison->low, tuned.comparison->high,
+             tuned.kept ? "" : ": slower, the default schedules stay");
 }
 
 Expected<Done> tune_command(const TuneFlags& flags, Context& context) {

@@ -1,10 +1,14 @@
 /// Measures schedules of contractions with shapes that are drawn by a seed, as data for learned
 /// cost models (tools/train-cost-model).
 ///
-///   tessera_schedule_measurements measure TABLE --seed 1 --shapes 100 [--candidates 32]
-///       appends a line for each candidate: SHAPE | SCHEDULE | ratio to the default | default in us
+///   tessera_schedule_measurements measure TABLE --seed 1 --shapes 100 [--candidates 32] [--passes
+///   1]
+///       appends a line for each candidate: SHAPE | SCHEDULE | ratio to the default | default in
+///       us; times are minima over the passes
 ///   tessera_schedule_measurements features TABLE
-///       prints the table with features: SHAPE | SCHEDULE | ratio | us | work | features
+///       prints the table with features: SHAPE | SCHEDULE | ratio | us | choice | features, where
+///       choice is `default` for the schedule that this build chooses, `analytic` for that of the
+///       analytic estimates, `both` or `none`
 ///
 /// Shapes that the table has are not measured again.
 
@@ -16,10 +20,12 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <set>
 #include <sstream>
 
 #include "tessera/expr/text.h"
+#include "tessera/lower/cost_model.h"
 #include "tessera/lower/schedule_features.h"
 #include "tessera/support/rng.h"
 #include "tessera/tune/process_meter.h"
@@ -150,8 +156,8 @@ Expected<tune::Task> task_of(const ContractionShape& shape) {
   return task;
 }
 
-/// Candidates to measure: the lowest estimates of each strategy, and random ones, most of them from
-/// the better half.
+/// Candidates to measure: those that the learned model predicts to be the fastest, where there is
+/// one, the lowest estimates of each strategy, and random ones, most of them from the better half.
 std::vector<lower::GroupSchedule> sample(const tune::Task& task, std::size_t count, Rng& rng) {
   std::vector<std::vector<lower::GroupSchedule>> strategies(2);
   for (const lower::ScheduleCandidate& one : task.space)
@@ -161,6 +167,14 @@ std::vector<lower::GroupSchedule> sample(const tune::Task& task, std::size_t cou
     if (schedule != task.usual && std::ranges::find(chosen, schedule) == chosen.end())
       chosen.push_back(schedule);
   };
+  if (const auto analytic = lower::analytic_schedule(task.group, one_core(), {})) add(*analytic);
+  const auto times = lower::predicted_times(task.group, one_core(), {}, task.space);
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (times[i]) ranked.emplace_back(*times[i], i);
+  std::ranges::sort(ranked);
+  for (std::size_t i = 0; i < ranked.size() && i < count / 4; ++i)
+    add(task.space[ranked[i].second].schedule);
   for (const auto& of : strategies) {
     if (of.empty()) continue;
     const std::size_t all = of.size(), share = strategies[1].empty() ? count : (count + 1) / 2;
@@ -176,8 +190,33 @@ std::vector<lower::GroupSchedule> sample(const tune::Task& task, std::size_t cou
 
 struct Options {
   std::uint64_t seed = 1;
-  std::size_t shapes = 100, candidates = 32;
+  std::size_t shapes = 100, candidates = 32, passes = 1;
 };
+
+/// Least times of the default and of candidates over all batches and passes.
+struct ShapeTimes {
+  double usual = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds = {};  // infinite: it could not be measured
+};
+ShapeTimes measured(const tune::Task& task, const std::vector<lower::GroupSchedule>& schedules,
+                    tune::Meter& meter, std::size_t passes) {
+  constexpr std::size_t kBatch = 8;
+  ShapeTimes times;
+  times.seconds.assign(schedules.size(), std::numeric_limits<double>::infinity());
+  for (std::size_t pass = 0; pass < passes; ++pass)
+    for (std::size_t first = 0; first < schedules.size(); first += kBatch) {
+      const std::span batch =
+          std::span(schedules).subspan(first, std::min(kBatch, schedules.size() - first));
+      const auto timings = meter.measure(task, batch, tune::Meter::Effort::Quick);
+      for (std::size_t k = 0; k < batch.size(); ++k) {
+        if (timings[k].status != tune::CandidateTiming::Status::Measured) continue;
+        const cost::ScheduleTiming& t = timings[k].timing;
+        times.seconds[first + k] = std::min(times.seconds[first + k], t.seconds);
+        times.usual = std::min(times.usual, t.seconds / t.ratio);
+      }
+    }
+  return times;
+}
 
 int measure(const std::string& table, const Options& options) {
   std::set<std::string> known;
@@ -197,17 +236,12 @@ int measure(const std::string& table, const Options& options) {
     const auto task = task_of(shape);
     if (!task || task->space.size() < 4) continue;
     const std::vector<lower::GroupSchedule> schedules = sample(*task, options.candidates, own);
-    for (std::size_t first = 0; first < schedules.size(); first += 8) {
-      const std::span batch =
-          std::span(schedules).subspan(first, std::min<std::size_t>(8, schedules.size() - first));
-      const auto timings = meter->measure(*task, batch, tune::Meter::Effort::Quick);
-      for (std::size_t k = 0; k < batch.size(); ++k) {
-        if (timings[k].status != tune::CandidateTiming::Status::Measured) continue;
-        const cost::ScheduleTiming& t = timings[k].timing;
-        out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", shape.text(), lower::to_text(batch[k]),
-                           t.ratio, 1e6 * t.seconds / t.ratio);
-      }
-    }
+    const ShapeTimes times = measured(*task, schedules, *meter, options.passes);
+    for (std::size_t k = 0; k < schedules.size(); ++k)
+      if (std::isfinite(times.seconds[k]))
+        out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", shape.text(),
+                           lower::to_text(schedules[k]), times.seconds[k] / times.usual,
+                           1e6 * times.usual);
     out << fmt::format("{} | {} | 1 | 0\n", shape.text(), lower::to_text(task->usual));
     out.flush();
     fmt::print(stderr, "{} of {}: {}\n", i + 1, options.shapes, shape.text());
@@ -218,8 +252,8 @@ int measure(const std::string& table, const Options& options) {
 int features(const std::string& table) {
   std::ifstream in(table);
   std::string shape;
-  std::optional<lower::Group> group;
   std::optional<lower::ScheduleFeatures> of;
+  std::optional<lower::GroupSchedule> usual, analytic;
   fmt::print("{}\n", fmt::join(lower::ScheduleFeatures::names(), " "));
   for (std::string line; std::getline(in, line);) {
     const std::size_t a = line.find(" | "), b = line.find(" | ", a + 3),
@@ -230,11 +264,19 @@ int features(const std::string& table) {
       auto made = group_of(ContractionShape::parse(shape));
       if (!made) continue;
       of = lower::ScheduleFeatures::of(*made, one_core(), {});
+      analytic = lower::analytic_schedule(*made, one_core(), {});
+      usual = lower::learned_schedule(*made, one_core(), {});
+      if (!usual) usual = analytic;
     }
     const auto schedule = lower::parse_group_schedule(line.substr(a + 3, b - a - 3));
     if (!schedule || !of) continue;
+    const bool is_usual = usual == *schedule, is_analytic = analytic == *schedule;
     if (const auto numbers = (*of)(*schedule))
-      fmt::print("{} | {} | {}\n", line, of->work(), fmt::join(*numbers, " "));
+      fmt::print("{} | {} | {}\n", line,
+                 is_usual      ? (is_analytic ? "both" : "default")
+                 : is_analytic ? "analytic"
+                               : "none",
+                 fmt::join(*numbers, " "));
   }
   return 0;
 }
@@ -246,7 +288,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (args.size() < 2 || (args[0] != "measure" && args[0] != "features")) {
     std::cerr << "usage: tessera_schedule_measurements measure|features TABLE [--seed N] "
-                 "[--shapes N] [--candidates N]\n";
+                 "[--shapes N] [--candidates N] [--passes N]\n";
     return 2;
   }
   tessera::Options options;
@@ -255,6 +297,7 @@ int main(int argc, char** argv) {
     if (args[i] == "--seed") options.seed = number;
     if (args[i] == "--shapes") options.shapes = number;
     if (args[i] == "--candidates") options.candidates = number;
+    if (args[i] == "--passes") options.passes = number;
   }
   return args[0] == "measure" ? tessera::measure(args[1], options) : tessera::features(args[1]);
 }

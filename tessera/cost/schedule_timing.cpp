@@ -1,5 +1,7 @@
 #include "tessera/cost/schedule_timing.h"
 
+#include <algorithm>
+
 #include "tessera/cost/interleaved_timing.h"
 #include "tessera/program/group_draft.h"
 
@@ -16,16 +18,15 @@ Expected<std::vector<ScheduleTiming>> time_lowerings(
   std::vector<ScheduleTiming> result;
   for (const Timing& timing : timings) {
     ScheduleTiming& one = result.emplace_back();
-    one.seconds = timing.seconds;
+    one.seconds = timing.best;
     one.samples = timing.samples;
-    if (timing.block_medians.size() != timings[0].block_medians.size() ||
-        timing.block_medians.empty())
+    if (timing.block_minima.size() != timings[0].block_minima.size() ||
+        timing.block_minima.empty() || !(timings[0].best > 0))
       continue;
-    const InterleavedTiming compared =
-        compare_blocks(timing.block_medians, timings[0].block_medians);
-    one.ratio = compared.ratio;
-    one.low = compared.low;
-    one.high = compared.high;
+    const InterleavedTiming compared = compare_blocks(timing.block_minima, timings[0].block_minima);
+    one.ratio = timing.best / timings[0].best;
+    one.low = std::min(compared.low, one.ratio);
+    one.high = std::max(compared.high, one.ratio);
   }
   return result;
 }

@@ -9,10 +9,11 @@
 namespace tessera::cost {
 
 /// Timing of a lowering of a group, relative to the first one of those that were timed together.
+/// Times are minima, which other load on the computer affects least.
 struct ScheduleTiming {
-  double seconds = 0;        // least block median
+  double seconds = 0;        // least of all runs
   double ratio = 1;          // over the first: below 1, it is faster
-  double low = 1, high = 1;  // 95 % confidence interval of the ratio
+  double low = 1, high = 1;  // 95 % confidence interval of the ratio, by the minima of blocks
   std::int64_t samples = 0;
 };
 

@@ -131,7 +131,7 @@ class Bench {
         const bool first = timing.samples == 0;
         timing.seconds = first ? median : std::min(timing.seconds, median);
         timing.best = first ? least : std::min(timing.best, least);
-        timing.block_medians.push_back(median);
+        timing.block_minima.push_back(least);
         timing.samples += static_cast<std::int64_t>(times[u].size());
         times[u].clear();
       }

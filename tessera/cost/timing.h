@@ -14,7 +14,7 @@ struct Timing {
   double seconds = 0;        // least block median
   double best = 0;           // least of all runs
   std::int64_t samples = 0;  // number of runs; 0: it cannot be timed alone
-  std::vector<double> block_medians = {};
+  std::vector<double> block_minima = {};
 };
 
 /// Options of time_units.

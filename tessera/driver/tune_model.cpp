@@ -26,6 +26,33 @@ Expected<Done> introduce(cost::Store& store, cost::Target target) {
   return store.put(target);
 }
 
+/// Times the whole program with and without the chosen schedules, and gives them up if it is
+/// slower.
+Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& code,
+                           cost::Store& store, TunedModel& tuned) {
+  program::ScheduleBook book;
+  for (std::size_t i = 0; i < tuned.tasks.size(); ++i)
+    if (const auto& chosen = tuned.result.tasks[i].chosen)
+      book.entries.insert_or_assign(tuned.tasks[i].key, program::ScheduleBook::Entry{*chosen, ""});
+  if (book.entries.empty()) return Done{};
+  cost::CompareOptions how{.code = code, .blocks = 30, .block_seconds = 0.03, .stop = code.stop};
+  how.b_schedules = std::make_shared<const program::ScheduleBook>(std::move(book));
+  auto comparison = cost::compare(graph, graph, how);
+  // Programs with inputs that cannot be generated are not compared.
+  if (!comparison) return Done{};
+  tuned.comparison = *std::move(comparison);
+  tuned.kept = tuned.comparison->low <= 1;
+  if (tuned.kept) return Done{};
+  for (std::size_t i = 0; i < tuned.tasks.size(); ++i) {
+    tune::TaskResult& task = tuned.result.tasks[i];
+    if (!task.chosen) continue;
+    TESSERA_TRY_DONE(store.choose(tuned.target, tuned.tasks[i].key, ""));
+    task.chosen.reset();
+    task.ratio = task.low = task.high = 1;
+  }
+  return Done{};
+}
+
 }  // namespace
 
 double TunedModel::default_seconds() const {
@@ -60,6 +87,8 @@ Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                            .weight_bytes = std::clamp<std::int64_t>(weights, 1 << 20, kMostWeights),
                            .stop = options.tune.stop});
   TESSERA_TRY(tuned.result, tune::tune(tuned.tasks, *meter, store, target.name, options.tune));
+  if (tuned.result.end != tune::TuneResult::End::Stopped)
+    TESSERA_TRY_DONE(check_whole(optimized.graph, code, store, tuned));
   return tuned;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/cost/model.h"
 #include "tessera/driver/compile_model.h"
 #include "tessera/tune/tune.h"
 
@@ -21,12 +22,17 @@ struct TunedModel {
   std::string target = {};
   std::vector<tune::Task> tasks = {};
   tune::TuneResult result = {};
+  /// Whole program with the chosen schedules over that with the default ones, interleaved; none
+  /// where nothing was chosen, or tuning was stopped.
+  std::optional<cost::Comparison> comparison = {};
+  bool kept = true;  // false: the whole program is slower, and the default schedules stay
   /// Sum of the times of all tasks with the default and with the chosen schedules.
   double default_seconds() const;
   double tuned_seconds() const;
 };
 
-/// Tunes the fusion groups of a model for inputs of these shapes, on this computer.
+/// Tunes the fusion groups of a model for inputs of these shapes, on this computer. Where the whole
+/// program turns out to be slower beyond the confidence interval, the default schedules stay.
 Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                                 const TuneModelOptions& options);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
+#include "tessera/lower/cost_model.h"
 #include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/passes/for_grid.h"
@@ -25,6 +27,36 @@ Strategy strategy_of(const GroupSchedule& schedule) {
   constexpr std::array<Strategy, std::variant_size_v<GroupSchedule>> kStrategies = {
       lower_contraction, lower_winograd, lower_attention, lower_rows, lower_elementwise};
   return kStrategies[schedule.index()];
+}
+
+/// Lowers by the first of the strategies that applies.
+Expected<GroupCode> lower_by(std::span<const Strategy> strategies, const Group& group,
+                             const machine::Machine& machine, const GroupOptions& options) {
+  Diagnostic why =
+      options.schedule
+          ? illegal_schedule("the strategy of the schedule does not apply to this group")
+          : Diagnostic{.id = "lower-unsupported",
+                       .message = "no code generation for this group",
+                       .note = "interpreter fallback"};
+  for (const Strategy strategy : strategies) {
+    // One that fails (a tile would be too large) leaves the group to the next.
+    Expected<Attempt> attempt = strategy(group, machine, options);
+    if (!attempt) {
+      why = std::move(attempt).error();
+      continue;
+    }
+    if (!*attempt) continue;
+    GroupCode code = **std::move(attempt);
+    Expected<Done> accepted = Done{};
+    for (Lowered& lowered : code.kernels) {
+      fit_grid(lowered, traits_of(machine).most_programs_across);
+      lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
+      if (accepted && options.accept) accepted = options.accept(lowered.kernel);
+    }
+    if (accepted) return code;
+    why = std::move(accepted).error();
+  }
+  return why;
 }
 
 }  // namespace
@@ -55,37 +87,22 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& given) {
-  const GroupOptions options = effective_options(group, machine, given);
-  Diagnostic why{.id = "lower-unsupported",
-                 .message = "no code generation for this group",
-                 .note = "interpreter fallback"};
-  // The special ones first: what two of them can do, the earlier does faster.
-  std::vector<Strategy> strategies = {lower_scatter,     lower_attention, lower_winograd,
-                                      lower_contraction, lower_copy,      lower_rows,
-                                      lower_elementwise};
+  GroupOptions options = effective_options(group, machine, given);
   if (options.schedule) {
-    strategies = {strategy_of(*options.schedule)};
-    why = illegal_schedule("the strategy of the schedule does not apply to this group");
+    const std::array strategies = {strategy_of(*options.schedule)};
+    return lower_by(strategies, group, machine, options);
   }
-  for (const Strategy strategy : strategies) {
-    // One that fails (a tile would be too large) leaves the group to the next.
-    Expected<Attempt> attempt = strategy(group, machine, options);
-    if (!attempt) {
-      why = std::move(attempt).error();
-      continue;
-    }
-    if (!*attempt) continue;
-    GroupCode code = **std::move(attempt);
-    Expected<Done> accepted = Done{};
-    for (Lowered& lowered : code.kernels) {
-      fit_grid(lowered, traits_of(machine).most_programs_across);
-      lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
-      if (accepted && options.accept) accepted = options.accept(lowered.kernel);
-    }
-    if (accepted) return code;
-    why = std::move(accepted).error();
+  options.schedule = learned_schedule(group, machine, options);
+  if (options.schedule) {
+    const std::array strategies = {strategy_of(*options.schedule)};
+    if (auto code = lower_by(strategies, group, machine, options)) return code;
+    options.schedule.reset();
   }
-  return why;
+  // The special ones first: what two of them can do, the earlier does faster.
+  constexpr std::array<Strategy, 7> kStrategies = {
+      lower_scatter, lower_attention, lower_winograd,   lower_contraction,
+      lower_copy,    lower_rows,      lower_elementwise};
+  return lower_by(kStrategies, group, machine, options);
 }
 
 }  // namespace tessera::lower

@@ -299,6 +299,10 @@ double ScheduleFeatures::work() const {
   return forms_->work;
 }
 
+bool ScheduleFeatures::is_quantized() const {
+  return forms_->contraction->bytes.has_value();
+}
+
 std::span<const std::string_view> ScheduleFeatures::names() {
   return kNames;
 }

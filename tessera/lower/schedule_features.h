@@ -30,6 +30,8 @@ class ScheduleFeatures {
   /// Multiply-adds of the definition: models predict time per unit of work.
   double work() const;
 
+  bool is_quantized() const;
+
   static std::span<const std::string_view> names();
 
  private:

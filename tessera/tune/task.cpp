@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numbers>
 #include <set>
 
 #include "tessera/cost/unit.h"
+#include "tessera/lower/cost_model.h"
 #include "tessera/lower/schedule_features.h"
 
 namespace tessera::tune {
@@ -28,6 +30,16 @@ void add_features(Task& task, const program::Lowerings& lowerings) {
   if (!features) return;
   for (const lower::ScheduleCandidate& one : task.space)
     task.features.push_back(features->operator()(one.schedule).value_or(std::vector<float>{}));
+}
+
+/// Logarithms of predicted times; a candidate without a prediction has that of the default.
+void add_predictions(Task& task, const program::Lowerings& lowerings) {
+  const auto times =
+      lower::predicted_times(task.group, lowerings.machine(), lowerings.options(), task.space);
+  const auto usual = position_of(task, task.usual);
+  if (times.empty() || !usual || !times[*usual]) return;
+  for (const std::optional<double>& time : times)
+    task.predicted.push_back((time.value_or(*times[*usual]) - *times[*usual]) * std::numbers::ln2);
 }
 
 }  // namespace
@@ -57,6 +69,7 @@ std::vector<Task> tasks_of(const program::Draft& draft, const program::Lowerings
       continue;
     }
     add_features(task, lowerings);
+    add_predictions(task, lowerings);
     position.emplace(task.key, tasks.size());
     tasks.push_back(std::move(task));
   }

@@ -19,6 +19,8 @@ struct Task {
   lower::GroupSchedule usual = {};  // default schedule
   std::vector<lower::ScheduleCandidate> space = {};
   std::vector<std::vector<float>> features = {};  // of the space; empty where there are none
+  /// Predicted logarithm of the time of each candidate; empty: no model ranks the space.
+  std::vector<double> predicted = {};
 };
 
 /// Tasks of a planned program: its distinct groups that have more than one schedule, in the order

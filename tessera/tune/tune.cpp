@@ -57,7 +57,7 @@ class Tuner {
         const TuneOptions& options)
       : meter_(meter), store_(store), target_(std::move(target)), options_(options) {
     for (const Task& task : tasks) {
-      std::vector<double> predicted = options.predict ? options.predict(task) : analytic(task);
+      std::vector<double> predicted = task.predicted.empty() ? analytic(task) : task.predicted;
       Hasher seed;
       seed.add(options.seed);
       seed.add_text(task.key);

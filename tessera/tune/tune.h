@@ -29,8 +29,6 @@ struct TuneOptions {
   std::size_t batch = 8;  // candidates that are measured together
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> progress = {};
-  /// Predicted logarithm of the time of each candidate; empty: the analytic estimates.
-  std::function<std::vector<double>(const Task&)> predict = {};
 };
 
 /// Candidate that was measured.
