@@ -30,6 +30,13 @@ const TreeModel* avx512_model() {
   return model ? &*model : nullptr;
 }
 
+/// Packed weights of a 3 x 3 convolution per filter and channel; of other contractions, where all
+/// schedules have as many, the same number.
+std::int64_t weights_of(const GroupSchedule& schedule) {
+  const auto* winograd = std::get_if<WinogradSchedule>(&schedule);
+  return winograd == nullptr ? 9 : (winograd->m + 2) * (winograd->m + 2);
+}
+
 }  // namespace
 
 const TreeModel* cost_model_for(const machine::Machine& machine, const GroupOptions& options) {
@@ -75,6 +82,10 @@ std::optional<GroupSchedule> learned_schedule(const Group& group, const machine:
   std::vector<ScheduleCandidate> candidates = {{*usual, 0}};
   for (const auto space : {contraction_space, winograd_space}) {
     std::vector<ScheduleCandidate> all = space(group, machine, options);
+    // Measurements have weights in the caches; the analytic models know what larger weights cost.
+    std::erase_if(all, [&](const ScheduleCandidate& one) {
+      return weights_of(one.schedule) > weights_of(*usual);
+    });
     if (all.size() > kShortList) all.resize(kShortList);
     std::ranges::move(all, std::back_inserter(candidates));
   }
