@@ -25,6 +25,7 @@ constexpr const char* kFooter =
     "  tessera run model.onnx --fill sin --save out/\n"
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
     "  tessera compile model.onnx -o model.tsr\n"
+    "  tessera tune model.onnx --budget 60s\n"
     "  tessera bench model.onnx --fill sin --against onnxruntime\n"
     "  tessera report model.onnx -o page.html\n"
     "  tessera convert model.onnx model.tessera\n"
@@ -69,6 +70,7 @@ int parse_and_run(int argc, char** argv) {
   add_inspect(app, context);
   add_run(app, context);
   add_compile(app, context);
+  add_tune(app, context);
   add_bench(app, context);
   add_profile(app, context);
   add_report(app, context);

@@ -13,7 +13,7 @@ namespace tessera::cli {
 namespace {
 
 struct BenchOptions {
-  std::string model, against, python = "python3";
+  std::string model, against, baseline, python = "python3";
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = -1;
@@ -84,6 +84,17 @@ Expected<PeerComparison> compare(const BenchOptions& options, const Model& model
   return result;
 }
 
+/// Interleaved timing against another compiled program of the same model.
+Expected<cost::InterleavedTiming> compare_with_baseline(const BenchOptions& options,
+                                                        const std::vector<Datum>& inputs,
+                                                        NativeRunner& native, Context& context) {
+  TESSERA_TRY(const Source source, open_source(options.baseline));
+  TESSERA_TRY(const std::unique_ptr<NativeRunner> baseline,
+              NativeRunner::prepare(source, inputs, options.compile, context));
+  return cost::time_interleaved([&](int runs) { return native.time(runs); },
+                                [&](int runs) { return baseline->time(runs); }, options.measure);
+}
+
 nlohmann::json against_json(const PeerComparison& against) {
   nlohmann::json object = percentiles_json(against.timing.theirs);
   object.update({{"name", "onnxruntime"},
@@ -152,8 +163,12 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
               NativeRunner::prepare(source, inputs, options.compile, context));
   std::optional<PeerComparison> against;
+  std::optional<cost::InterleavedTiming> baseline;
   std::vector<double> times;
-  if (options.against.empty()) {
+  if (!options.baseline.empty()) {
+    TESSERA_TRY(baseline, compare_with_baseline(options, inputs, *native, context));
+    times = baseline->ours;
+  } else if (options.against.empty()) {
     TESSERA_TRY(times,
                 cost::measure([&](int runs) { return native->time(runs); }, options.measure));
   } else {
@@ -177,12 +192,21 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   if (!context.json) {
     print_text(options, times, on_gpu, against);
+    if (baseline)
+      fmt::print("baseline            {}\nratio               {:.3f} (95% CI {:.3f} to {:.3f})\n",
+                 percentiles_text(baseline->theirs), baseline->ratio, baseline->low,
+                 baseline->high);
     return Done{};
   }
   nlohmann::json object = percentiles_json(times);
   object.update({{"model", options.model}, {"threads", options.compile.threads}});
   if (on_gpu) object["gpu_ms"] = *on_gpu;
   if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
+  if (baseline) {
+    object["baseline"] = percentiles_json(baseline->theirs);
+    object["baseline"].update(
+        {{"ratio", baseline->ratio}, {"ratio_low", baseline->low}, {"ratio_high", baseline->high}});
+  }
   if (against) {
     object["block_ms"] = against->timing.our_blocks;
     object["against"] = against_json(*against);
@@ -204,6 +228,10 @@ void add_bench(CLI::App& app, Context& context) {
   add_input_flags(*command, options->inputs);
   command->add_option("--against", options->against, "runtime to compare latency and outputs with")
       ->check(CLI::IsMember({"onnxruntime"}));
+  command
+      ->add_option("--baseline", options->baseline,
+                   "compiled program (.tsr) of the same model to compare latency with, interleaved")
+      ->excludes("--against");
   command->add_option("--python", options->python, "Python interpreter that has the peer installed")
       ->capture_default_str();
   command->add_option("--blocks", options->measure.blocks, "number of interleaved timing blocks")

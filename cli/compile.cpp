@@ -8,12 +8,13 @@
 #include "cli/search.h"
 #include "tessera/driver/event_records.h"
 #include "tessera/runtime/program_file.h"
+#include "tessera/support/file.h"
 
 namespace tessera::cli {
 namespace {
 
 struct CompileOptions {
-  std::string model, out, machine = "host";
+  std::string model, out, machine = "host", save_schedules;
   InputFlags inputs;
   CompileFlags compile;
   SearchFlags search;
@@ -41,7 +42,9 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
                                              "code for {} cannot do on this machine",
                                              options.machine),
                       .help = "use --precision f32 or bf16"};
-  TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
+  SearchFlags search = options.search;
+  search.costs.store = options.compile.store.store;
+  TESSERA_TRY(compile_as.search, search_options(search, context, line));
   if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
   compile_as.keep_graph = options.report.is_asked();
   TESSERA_TRY(const Model model, load_model(options.model));
@@ -49,6 +52,10 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));
   line.clear();
   if (!options.out.empty()) TESSERA_TRY_DONE(runtime::save(compiled.program, options.out));
+  if (!options.save_schedules.empty()) {
+    const std::string text = program::to_text(schedules_of(compiled.report));
+    TESSERA_TRY_DONE(write_file(options.save_schedules, [&](std::ostream& file) { file << text; }));
+  }
   if (options.report.is_asked()) {
     report::EventLog log("compile");
     TESSERA_TRY_DONE(add_model_records(log, {.model = model,
@@ -86,6 +93,8 @@ void add_compile(CLI::App& app, Context& context) {
   add_size_flags(*command, options->inputs);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
+  command->add_option("--save-schedules", options->save_schedules,
+                      "file for the schedules of all fusion groups, as --schedule reads them");
   add_search_flags(*command, options->search);
   add_report_flags(*command, options->report);
   add_common(*command, context);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/model_flags.h"
+#include "tessera/program/lowerings.h"
 
 namespace tessera::cli {
 namespace {
@@ -13,7 +14,10 @@ std::string megabytes(std::int64_t bytes) {
 
 void print_steps(const program::CompileReport& report) {
   for (std::size_t i = 0; i < report.steps.size(); ++i) {
-    fmt::print("step {:<5} {}: {}\n", i, report.steps[i].what, report.steps[i].strategy);
+    const program::CompileReport::Step& step = report.steps[i];
+    fmt::print("step {:<5} {}: {}\n", i, step.what, step.strategy);
+    if (step.group != nullptr && step.group->is_scheduled && step.group->made->schedule)
+      fmt::print("           tuned schedule: {}\n", lower::to_text(*step.group->made->schedule));
   }
   for (const auto& [value, from, to] : report.casts) {
     fmt::print("cast       {} from {} to {} in memory\n", value, to_string(from), to_string(to));
@@ -33,6 +37,11 @@ void print_report(const CompiledModel& compiled, const CompileFlags& flags) {
     fmt::print("interpreted     {} ({}): {}\n", name, entry.count, entry.why);
   }
   for (const std::string& note : report.notes) fmt::print("note            {}\n", note);
+  if (report.scheduled_groups > 0)
+    fmt::print("schedules       {} of the fusion groups have a tuned or given schedule\n",
+               report.scheduled_groups);
+  for (const std::string& illegal : report.illegal_schedules)
+    fmt::print("left out        schedule of group {}\n", illegal);
   if (compiled.error) {
     fmt::print(
         "precision       {}: error of bf16 against f32 {:.1e} of the RMS, at most {:.1e} allowed\n",

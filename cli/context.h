@@ -130,5 +130,6 @@ void add_machine(CLI::App& app, Context& context);
 void add_kernel(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);
+void add_tune(CLI::App& app, Context& context);
 
 }  // namespace tessera::cli

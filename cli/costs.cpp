@@ -17,7 +17,6 @@ namespace {
 
 struct CostsOptions {
   std::string model;
-  StoreFlags store;
   InputFlags inputs;
   CompileFlags compile;
   int rows = 20;
@@ -118,12 +117,13 @@ nlohmann::json to_json(const TargetMeasurements& held, int rows) {
 }
 
 Expected<Done> list(const CostsOptions& options, const Context& context) {
-  const std::filesystem::path file = store_file(options.store, context);
+  const std::filesystem::path file = store_file(options.compile.store, context);
   TESSERA_TRY(const cost::Store store, cost::Store::open_existing(file));
   TESSERA_TRY(const std::vector<cost::Target> targets, store.targets());
   nlohmann::json all = nlohmann::json::array();
   for (const cost::Target& target : targets) {
-    if (!options.store.target.empty() && options.store.target != target.name) continue;
+    if (!options.compile.store.target.empty() && options.compile.store.target != target.name)
+      continue;
     TESSERA_TRY(const TargetMeasurements held, measurements_of(store, target));
     if (context.json)
       all.push_back(to_json(held, options.rows));
@@ -147,7 +147,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   TESSERA_TRY(const CompileModelOptions compile, compile_options(options.compile, context, line));
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   TESSERA_TRY(const passes::Optimized optimized, passes::optimize(graph, compile.code.passes));
-  const cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
+  const cost::ModelOptions cost_as = cost_options(options.compile.store, compile.code, context);
   TESSERA_TRY(const auto costs, cost::open_model(cost_as));
   TESSERA_TRY(const cost::Estimate before, costs->estimate(optimized.graph));
   TESSERA_TRY(const cost::Estimate after, costs->measure(optimized.graph));
@@ -220,7 +220,7 @@ void add_costs(CLI::App& app, Context& context) {
   auto options = std::make_shared<CostsOptions>();
   command->add_option("model", options->model,
                       "model whose kernels are measured (if not in the store yet) and shown");
-  add_store_flags(*command, options->store);
+  add_measured_on_flag(*command, options->compile.store);
   add_size_flags(*command, options->inputs);
   command->add_option("--rows", options->rows, "number of kernels to show")
       ->check(CLI::Range(1, 1000000))

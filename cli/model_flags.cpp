@@ -9,6 +9,7 @@
 #include "tessera/driver/program_signature.h"
 #include "tessera/driver/runnable_program.h"
 #include "tessera/driver/target_selection.h"
+#include "tessera/driver/tune_model.h"
 #include "tessera/runtime/program_file.h"
 #include "tessera/support/stopwatch.h"
 
@@ -126,6 +127,9 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
       ->group("");
   command.add_option("--cache", flags.cache, "folder of the object code cache, or none")
       ->capture_default_str();
+  command.add_option("--schedule", flags.schedule,
+                     "file of schedules of fusion groups, in place of the default ones");
+  add_store_flag(command, flags.store);
   add_pass_flags(command, flags.passes);
 }
 
@@ -150,6 +154,16 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   options.code.progress = [&line](std::size_t done, std::size_t count) {
     line.show(done, count, "kernels compiled");
   };
+  if (!flags.schedule.empty()) {
+    TESSERA_TRY(program::ScheduleBook book, program::read_schedule_book(flags.schedule));
+    options.code.schedules = std::make_shared<const program::ScheduleBook>(std::move(book));
+    options.requires_schedules = true;
+  } else {
+    auto tuned = stored_schedules(store_file(flags.store, context), options.code);
+    // A damaged default store does not keep models from being compiled.
+    if (!tuned && flags.store.store != "default") return std::move(tuned).error();
+    if (tuned) options.code.schedules = *std::move(tuned);
+  }
   options.max_error = flags.max_error;
   options.keep_graph = flags.keep_graph;
   return options;

@@ -8,6 +8,7 @@
 
 #include "cli/context.h"
 #include "cli/passes.h"
+#include "cli/store_flags.h"
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/runnable_program.h"
@@ -26,7 +27,8 @@ Expected<InputOptions> input_options(const InputFlags& flags, const Context& con
 /// Flags of compilation.
 struct CompileFlags {
   PassFlags passes;
-  std::string target = "cpu", precision = "f32", cache = "default";
+  std::string target = "cpu", precision = "f32", cache = "default", schedule = {};
+  StoreFlags store = {};  // tuned schedules
   double max_error = 1e-2;
   int threads = 1;
   bool keep_graph = false;  // set by commands that write a report

@@ -123,7 +123,7 @@ void add_profile(CLI::App& app, Context& context) {
   command->add_option("--rows", options->rows, "number of steps to show")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  add_store_flags(*command, options->profile.store);
+  add_measured_on_flag(*command, options->compile.store);
   add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);

@@ -191,7 +191,7 @@ Expected<StepProfile> profile_model(const NativeRunner& native, const CompileFla
   const double peak = program.is_for_gpu() ? 0 : machine::measured_peak() * compile.threads;
   StepProfile profile = step_profile(program, runs, native.compiled(), peak);
   if (native.compiled() != nullptr && !program.is_for_gpu())
-    TESSERA_TRY_DONE(add_expected(native, compile, flags.store, context, profile.steps));
+    TESSERA_TRY_DONE(add_expected(native, compile, compile.store, context, profile.steps));
   return profile;
 }
 
@@ -227,7 +227,7 @@ void add_report(CLI::App& app, Context& context) {
   command->add_option("--rows", options->rows, "number of steps to print")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  add_store_flags(*command, options->profile.store);
+  add_measured_on_flag(*command, options->compile.store);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_common(*command, context);

@@ -22,7 +22,6 @@ Expected<Done> write_report(const report::EventLog& log, const ReportFlags& flag
 /// Flags of a profile.
 struct ProfileFlags {
   int runs = 20;
-  StoreFlags store = {};
 };
 /// Times the steps of a prepared model, beside the cost model's estimates.
 Expected<StepProfile> profile_model(const NativeRunner& native, const CompileFlags& compile,

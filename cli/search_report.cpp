@@ -79,10 +79,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                   "search only from graphs that cost less than this times the best")
       ->check(CLI::Range(1.0, 10.0))
       ->capture_default_str();
-  command
-      .add_option("--store", flags.costs.store,
-                  "file of kernel measurements for the search, or none")
-      ->capture_default_str();
+  if (command.get_option_no_throw("--store") == nullptr) add_store_flag(command, flags.costs);
   command.add_option("--cost-target", flags.costs.target,
                      "target of the store whose measurements the search uses in place of this "
                      "computer's");

@@ -4,9 +4,14 @@
 
 namespace tessera::cli {
 
-void add_store_flags(CLI::App& command, StoreFlags& flags) {
-  command.add_option("--store", flags.store, "file of kernel measurements, or none")
+void add_store_flag(CLI::App& command, StoreFlags& flags) {
+  command
+      .add_option("--store", flags.store,
+                  "file of kernel measurements and tuned schedules, or none")
       ->capture_default_str();
+}
+
+void add_measured_on_flag(CLI::App& command, StoreFlags& flags) {
   command.add_option("--measured-on", flags.target,
                      "target of the store in place of this computer (tessera costs lists them)");
 }

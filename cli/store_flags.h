@@ -12,7 +12,8 @@ namespace tessera::cli {
 struct StoreFlags {
   std::string store = "default", target = {};
 };
-void add_store_flags(CLI::App& command, StoreFlags& flags);
+void add_store_flag(CLI::App& command, StoreFlags& flags);
+void add_measured_on_flag(CLI::App& command, StoreFlags& flags);
 
 /// File of the store; empty for `none`, and where there is no default cache.
 std::filesystem::path store_file(const StoreFlags& flags, const Context& context);

@@ -63,7 +63,9 @@ class Competitor {
 
 Expected<Comparison> compare(const Graph& a, const Graph& b, const CompareOptions& options) {
   TESSERA_TRY(Competitor first, Competitor::make(a, options.code));
-  TESSERA_TRY(Competitor second, Competitor::make(b, options.code));
+  program::CompileOptions b_code = options.code;
+  if (options.b_schedules != nullptr) b_code.schedules = options.b_schedules;
+  TESSERA_TRY(Competitor second, Competitor::make(b, b_code));
   TESSERA_TRY(const InterleavedTiming made,
               time_interleaved([&](int runs) { return second.time(runs); },
                                [&](int runs) { return first.time(runs); },

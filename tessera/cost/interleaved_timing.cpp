@@ -58,6 +58,14 @@ double percentile(std::vector<double> samples, double share) {
   return std::lerp(samples[below], samples[above], at - static_cast<double>(below));
 }
 
+InterleavedTiming compare_blocks(std::vector<double> our_blocks, std::vector<double> their_blocks) {
+  InterleavedTiming timing;
+  timing.our_blocks = std::move(our_blocks);
+  timing.their_blocks = std::move(their_blocks);
+  find_interval(timing);
+  return timing;
+}
+
 Expected<InterleavedTiming> time_interleaved(const TimeRuns& ours, const TimeRuns& theirs,
                                              const MeasureOptions& options) {
   InterleavedTiming result;

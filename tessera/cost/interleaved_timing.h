@@ -29,6 +29,8 @@ struct InterleavedTiming {
   double ratio = 0;                                        // median of ours over median of theirs
   double low = 0, high = 0;                                // 95 % confidence interval of the ratio
 };
+/// Ratio and confidence interval of interleaved blocks, by their medians.
+InterleavedTiming compare_blocks(std::vector<double> our_blocks, std::vector<double> their_blocks);
 Expected<InterleavedTiming> time_interleaved(const TimeRuns& ours, const TimeRuns& theirs,
                                              const MeasureOptions& options);
 

@@ -89,6 +89,8 @@ struct CompareOptions {
   int blocks = 30;
   double block_seconds = 0;  // approximate length of a block, which has at least one run
   const std::atomic<bool>* stop = nullptr;
+  /// Schedules of b's fusion groups; null: those of `code`.
+  std::shared_ptr<const program::ScheduleBook> b_schedules = {};
 };
 Expected<Comparison> compare(const Graph& a, const Graph& b, const CompareOptions& options);
 

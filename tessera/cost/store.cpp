@@ -42,6 +42,17 @@ CREATE TABLE measurement (
 ) WITHOUT ROWID;
 )";
 
+/// Added to stores that were made before there were schedules, too.
+constexpr const char* kScheduleTable = R"(
+CREATE TABLE IF NOT EXISTS schedule (
+  target TEXT NOT NULL REFERENCES target(name), key TEXT NOT NULL, schedule TEXT NOT NULL,
+  seconds REAL NOT NULL, ratio REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL,
+  samples INTEGER NOT NULL, chosen INTEGER NOT NULL, "when" INTEGER NOT NULL,
+  features TEXT NOT NULL,
+  PRIMARY KEY (target, key, schedule)
+) WITHOUT ROWID;
+)";
+
 Diagnostic failure(sqlite3* base, const std::string& file) {
   const std::string said = base == nullptr ? "out of memory" : sqlite3_errmsg(base);
   const Diagnostic::Where where{.file = file};
@@ -205,7 +216,9 @@ class Store::File {
     TESSERA_TRY(const bool said, check.step());
     if (const std::string verdict = said ? check.text() : "no answer"; verdict != "ok")
       return damaged(name_, verdict);
-    return Done{};
+    TESSERA_TRY(const std::int64_t has_schedules,
+                number("SELECT count(*) FROM sqlite_schema WHERE name = 'schedule'"));
+    return has_schedules > 0 ? Expected<Done>(Done{}) : run(kScheduleTable);
   }
 
   Expected<Done> run(const char* sql) {
@@ -397,6 +410,59 @@ Expected<Done> Store::put(const std::string& target, std::span<const Measurement
                                      one.operations, one.bytes, one.launches, one.seconds, one.best,
                                      one.samples, one.when));
     return Done{};
+  });
+}
+
+Expected<std::vector<ScheduleMeasurement>> Store::schedules(const std::string& target,
+                                                            bool chosen) const {
+  Statement statement(file_->base(), file_->name());
+  TESSERA_TRY_DONE(statement.prepare(
+      "SELECT key, schedule, seconds, ratio, low, high, samples, chosen, \"when\", features "
+      "FROM schedule WHERE target = ? AND chosen >= ? ORDER BY key, schedule"));
+  statement.bind(target);
+  statement.bind(chosen ? 1 : 0);
+  std::vector<ScheduleMeasurement> all;
+  while (true) {
+    TESSERA_TRY(const bool more, statement.step());
+    if (!more) return all;
+    ScheduleMeasurement& one = all.emplace_back();
+    one.key = statement.text();
+    one.schedule = statement.text();
+    one.seconds = statement.real();
+    one.ratio = statement.real();
+    one.low = statement.real();
+    one.high = statement.real();
+    one.samples = statement.integer();
+    one.chosen = statement.integer() != 0;
+    one.when = statement.integer();
+    one.features = statement.text();
+    if (!is_amount(one.seconds) || !is_amount(one.ratio) || !is_amount(one.low) ||
+        !is_amount(one.high))
+      return damaged(file_->name(), fmt::format("the schedule of {} makes no sense", one.key));
+  }
+}
+
+Expected<Done> Store::put(const std::string& target,
+                          std::span<const ScheduleMeasurement> measurements) {
+  return file_->transact([&]() -> Expected<Done> {
+    Statement statement(file_->base(), file_->name());
+    TESSERA_TRY_DONE(
+        statement.prepare("INSERT OR REPLACE INTO schedule VALUES (?,?,?,?,?,?,?,?,?,?,?)"));
+    for (const ScheduleMeasurement& one : measurements)
+      TESSERA_TRY_DONE(statement.run(target, one.key, one.schedule, one.seconds, one.ratio, one.low,
+                                     one.high, one.samples, one.chosen ? 1 : 0, one.when,
+                                     one.features));
+    return Done{};
+  });
+}
+
+Expected<Done> Store::choose(const std::string& target, const std::string& key,
+                             const std::string& schedule) {
+  return file_->transact([&]() -> Expected<Done> {
+    Statement statement(file_->base(), file_->name());
+    TESSERA_TRY_DONE(statement.prepare(
+        "UPDATE schedule SET chosen = (schedule = ?) WHERE target = ? AND key = ?"));
+    return statement.run(schedule, target, key);
   });
 }
 

@@ -45,6 +45,21 @@ struct Measurement {
   bool operator==(const Measurement&) const = default;
 };
 
+/// Measured time of a schedule of a fusion group, relative to the default schedule.
+struct ScheduleMeasurement {
+  std::string key = {};       // hash of the group: Lowering::key
+  std::string schedule = {};  // text form
+  double seconds = 0;
+  double ratio = 0, low = 0, high = 0;  // over the default, and its 95 % confidence interval;
+                                        // 0: no code could be made or run
+  std::int64_t samples = 0;
+  bool chosen = false;  // faster than the default beyond the confidence interval, and the best
+  std::int64_t when = 0;
+  std::string features = {};  // of definition and schedule, numbers separated by blanks
+
+  bool operator==(const ScheduleMeasurement&) const = default;
+};
+
 /// Store of measurements in an SQLite file. Several processes may use it at a time; one that is
 /// killed loses only what it was writing. A damaged file, or one of another format, is a
 /// diagnostic.
@@ -69,6 +84,17 @@ class Store {
   Expected<std::vector<Measurement>> measurements(const std::string& target) const;
   /// Adds measurements on an existing target in one transaction; newer ones replace older ones.
   Expected<Done> put(const std::string& target, std::span<const Measurement> measurements);
+
+  /// Measurements of schedules on a target, sorted by key and schedule; `chosen`: only the chosen
+  /// ones, of which every key has at most one.
+  Expected<std::vector<ScheduleMeasurement>> schedules(const std::string& target,
+                                                       bool chosen = false) const;
+  /// Adds measurements of schedules on an existing target in one transaction; newer ones replace
+  /// older ones.
+  Expected<Done> put(const std::string& target, std::span<const ScheduleMeasurement> measurements);
+  /// Chooses a measured schedule for a key; an empty one: the default.
+  Expected<Done> choose(const std::string& target, const std::string& key,
+                        const std::string& schedule);
 
  private:
   class File;

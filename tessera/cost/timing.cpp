@@ -66,7 +66,8 @@ class Bench {
       for (const ValueIndex value : uses_of(unit).weights)
         zeros = std::max(zeros, aligned(draft_.program.values[value].bytes));
     const double box = options_.seconds_per_unit * static_cast<double>(units_.size());
-    const double affordable = box / (options_.expected_seconds + 1e-9) / (kLeastBlocks + 1);
+    const double affordable =
+        box / (options_.expected_seconds + 1e-9) / (options_.least_blocks + 1);
     repeats_ = static_cast<std::size_t>(std::clamp<std::int64_t>(
         lower::ceil_div(options_.weight_bytes, std::max<std::int64_t>(weights, 1)), kEnoughRepeats,
         kMostRepeats));
@@ -130,6 +131,7 @@ class Bench {
         const bool first = timing.samples == 0;
         timing.seconds = first ? median : std::min(timing.seconds, median);
         timing.best = first ? least : std::min(timing.best, least);
+        timing.block_minima.push_back(least);
         timing.samples += static_cast<std::int64_t>(times[u].size());
         times[u].clear();
       }
@@ -138,7 +140,8 @@ class Bench {
     for (std::vector<double>& list : times) list.clear();
     const double box = options_.seconds_per_unit * static_cast<double>(units_.size());
     double spent = 0;
-    for (int block = 0; block < kMostBlocks && (block < kLeastBlocks || spent < box); ++block) {
+    for (int block = 0; block < kMostBlocks && (block < options_.least_blocks || spent < box);
+         ++block) {
       TESSERA_TRY(took, once());
       spent += took;
       close_block();
@@ -149,7 +152,7 @@ class Bench {
  private:
   static constexpr std::size_t kNoUnit = SIZE_MAX;
   static constexpr std::int64_t kEnoughRepeats = 3, kMostRepeats = 64;
-  static constexpr int kLeastBlocks = 3, kMostBlocks = 30;
+  static constexpr int kMostBlocks = 60;
 
   bool is_host(const Unit& unit) const {
     return std::holds_alternative<runtime::step::Host>(draft_.program.steps[unit.first]);

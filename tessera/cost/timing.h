@@ -14,6 +14,7 @@ struct Timing {
   double seconds = 0;        // least block median
   double best = 0;           // least of all runs
   std::int64_t samples = 0;  // number of runs; 0: it cannot be timed alone
+  std::vector<double> block_minima = {};
 };
 
 /// Options of time_units.
@@ -24,6 +25,7 @@ struct TimingOptions {
   /// Bytes of weights in the whole model: between two runs of a unit, about as many bytes of other
   /// weights are read, as in a real program.
   std::int64_t weight_bytes = 0;
+  int least_blocks = 3;
 };
 
 /// Compiles units of a draft program and times them as they run in it: interleaved, inputs freshly

@@ -1,11 +1,14 @@
 #include "tessera/driver/compile_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tessera/driver/golden.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/runnable_program.h"
 #include "tessera/ir/bind.h"
+#include "tessera/program/lowerings.h"
 #include "tessera/support/stopwatch.h"
 
 namespace tessera {
@@ -111,6 +114,15 @@ Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes) {
   return made;
 }
 
+program::ScheduleBook schedules_of(const program::CompileReport& report) {
+  program::ScheduleBook book;
+  for (const program::CompileReport::Step& step : report.steps)
+    if (step.group != nullptr && step.group->made->schedule)
+      book.entries.insert_or_assign(
+          step.group->key, program::ScheduleBook::Entry{*step.group->made->schedule, step.what});
+  return book;
+}
+
 Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,
                                       const CompileModelOptions& given) {
   const Stopwatch watch;
@@ -139,6 +151,12 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   result.after = inspect(optimized.graph);
   result.passes = std::move(optimized.log);
   TESSERA_TRY(program::Compiled compiled, compile_as(optimized.graph, options, result));
+  if (options.requires_schedules && !compiled.report.illegal_schedules.empty())
+    return Diagnostic{.id = "schedule-illegal",
+                      .message = fmt::format("the schedule of group {}",
+                                             compiled.report.illegal_schedules.front()),
+                      .note = fmt::format("{} of the given schedules cannot be applied",
+                                          compiled.report.illegal_schedules.size())};
   result.program = std::move(compiled.program);
   result.report = std::move(compiled.report);
   result.passes.insert(result.passes.end(), std::make_move_iterator(result.report.passes.begin()),

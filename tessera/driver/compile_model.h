@@ -26,6 +26,8 @@ struct CompileModelOptions {
   double max_error = 1e-2;  // error bound of Auto, relative to the root mean square of an output
   std::optional<SearchOptions> search = {};
   bool keep_graph = false;  // keep CompiledModel::graph, for reports
+  /// A schedule of code.schedules that is not legal is a diagnostic, `schedule-illegal`.
+  bool requires_schedules = false;
 };
 
 /// Compiled program with everything a report needs.
@@ -49,6 +51,9 @@ struct CompiledModel {
 using InputShapes = std::vector<std::optional<std::vector<std::int64_t>>>;
 Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes);
 InputShapes shapes_of(std::span<const Datum> inputs);
+
+/// Schedules that the groups of a program were lowered by.
+program::ScheduleBook schedules_of(const program::CompileReport& report);
 
 /// Compiles a model for inputs of these shapes: passes, fusion groups, machine code, memory plan.
 Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,

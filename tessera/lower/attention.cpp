@@ -89,24 +89,61 @@ struct AttentionLowering {
   Expected<Attempt> at_once(std::int64_t rows) const {
     auto lowered = WholeRowKernel(group, form, rows, products).run();
     if (!lowered) return Attempt{};  // by other strategies, stage by stage
-    return code(*std::move(lowered), fmt::format("attention, {} rows at a time", rows));
+    return code(*std::move(lowered), fmt::format("attention, {} rows at a time", rows),
+                {.rows = rows, .keys = 0});
   }
   Expected<Attempt> online(const OnlineAttention& online, const ScoreTile& tile) const {
     auto lowered = OnlineKernel(group, form, online, tile, products).run();
     if (!lowered || (options.accept && !options.accept(lowered->kernel))) return Attempt{};
     return code(*std::move(lowered),
-                fmt::format("attention, online, {} x {}", tile.rows, tile.keys));
+                fmt::format("attention, online, {} x {}", tile.rows, tile.keys),
+                {.rows = tile.rows, .keys = tile.keys});
   }
 
  private:
-  static Attempt code(Lowered lowered, std::string strategy) {
-    GroupCode code{.strategy = std::move(strategy)};
+  static Attempt code(Lowered lowered, std::string strategy, const AttentionSchedule& schedule) {
+    GroupCode code{.strategy = std::move(strategy), .schedule = schedule};
     code.kernels.push_back(std::move(lowered));
     return code;
   }
 };
 
+Expected<Done> check(const AttentionSchedule& schedule, const AttentionForm& form) {
+  const std::int64_t rows = form.row < 0 ? 1 : form.extents[static_cast<std::size_t>(form.row)];
+  const std::int64_t keys = form.extents[static_cast<std::size_t>(form.key)];
+  if (schedule.rows < 1 || schedule.rows > (rows == 1 ? 1 : rows + 3))  // multiples of 4
+    return illegal_schedule("the tile of rows is out of range");
+  if (schedule.keys < 0 || (schedule.keys == 0 && keys > kMostKeys))
+    return illegal_schedule("the tile of keys is out of range");
+  return Done{};
+}
+
 }  // namespace
+
+ScheduleCandidates attention_space(const Group& given, const machine::Machine&,
+                                   const GroupOptions& options) {
+  ScheduleCandidates space;
+  const Group group = options.exact ? given : without_roundings(given);
+  const auto form = attention_form(group, options.exact);
+  if (!form) return space;
+  const std::int64_t all = form->row < 0 ? 1 : form->extents[static_cast<std::size_t>(form->row)];
+  const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];
+  const bool is_online = !options.exact && online_attention(*form).has_value();
+  std::vector<std::int64_t> rows = {all};
+  for (const std::int64_t most : {8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384})
+    if (most < all) rows.push_back(ceil_div(ceil_div(all, ceil_div(all, most)), 4) * 4);
+  std::ranges::sort(rows);
+  rows.erase(std::ranges::unique(rows).begin(), rows.end());
+  for (const std::int64_t row : rows) {
+    if (row * keys <= std::int64_t{1} << 20) space.push_back({AttentionSchedule{row, 0}, 0});
+    for (const std::int64_t tile : {32, 64, 128, 256, 512, 1024})
+      if (is_online && tile < keys) space.push_back({AttentionSchedule{row, tile}, 0});
+  }
+  std::erase_if(space, [&](const ScheduleCandidate& one) {
+    return !check(std::get<AttentionSchedule>(one.schedule), *form);
+  });
+  return space;
+}
 
 Expected<Attempt> lower_attention(const Group& given, const machine::Machine& machine,
                                   const GroupOptions& options) {
@@ -119,9 +156,15 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
   const AttentionLowering lowering{group, *form, options,
                                    in_full ? DType::F32 : options.contraction_dtype};
   const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];
-  if (const auto online = options.exact ? std::nullopt : online_attention(*form)) {
-    if (options.attention_keys > 0)
-      return lowering.online(*online, {rows_of(*form, machine), options.attention_keys});
+  const auto online = options.exact ? std::nullopt : online_attention(*form);
+  if (options.schedule) {
+    const auto& schedule = std::get<AttentionSchedule>(*options.schedule);
+    TESSERA_TRY_DONE(check(schedule, *form));
+    if (schedule.keys == 0) return lowering.at_once(schedule.rows);
+    if (!online) return illegal_schedule("the softmax cannot be computed over tiles of keys");
+    return lowering.online(*online, {schedule.rows, schedule.keys});
+  }
+  if (online) {
     if (blocks && keys > kMostKeysAtOnce)
       for (const ScoreTile& tile : block_tiles(*form)) {
         TESSERA_TRY(Attempt attempt, lowering.online(*online, tile));

@@ -61,35 +61,22 @@ tile::ValueId with_shifts(tile::ValueId sum, const Contraction& c, const IndexAx
 
 class ContractionLowering {
  public:
-  ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
-                      const GroupOptions& options)
+  ContractionLowering(const Contraction& contraction, ContractionTiling tiling,
+                      const machine::Machine& machine)
       : c_(contraction),
         by_blocks_(traits_of(machine).tiles_by_thread_blocks()),
+        panels_(tiling.panels),
+        tiles_(std::move(tiling.tiles)),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
-    if (by_blocks_) {
-      tiles_ = gpu_tiles(c_, options, machine);
-      panels_ = {options.contraction_dtype, tiles_.columns, 1};
-    } else {
-      panels_ = tile::cpu::panels_for(c_.bytes ? DType::I8 : options.contraction_dtype,
-                                      count(c_.rows), machine);
-      tiles_ = choose_tiles(c_, panels_, machine);
-      const std::int64_t sums = tiles_.sum_count();
-      if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
-        if (c_.bytes)
-          panels_.k_group = 1;
-        else
-          panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
-        tiles_ = choose_tiles(c_, panels_, machine);
-      }
-    }
     for (const IndexAxis& axis : c_.batch)
       if (c_.known_b && axes_in(*c_.known_b).contains(axis.name)) batch_of_b_.push_back(axis);
     packings_ = packings_of(c_, batch_of_b_, panels_);
   }
 
-  Expected<GroupCode> run(const machine::Machine& machine, const GroupOptions& options) {
+  Expected<GroupCode> run(const machine::Machine& machine, GroupOptions options) {
     GroupCode code;
+    options.schedule.reset();  // it is that of the contraction
     for (const tile::Stage& stage : c_.before) {
       const Group alone{.stages = {stage}, .results = {stage.name()}};
       Attempt ahead;
@@ -113,6 +100,7 @@ class ContractionLowering {
                     : panels_.dtype == DType::F32 ? ""
                                                   : fmt::format(", {}", to_string(panels_.dtype)),
                     c_.before.empty() ? "" : ", padded");
+    if (!by_blocks_) code.schedule = schedule_of({panels_, tiles_});
     return code;
   }
 
@@ -443,6 +431,18 @@ class ContractionLowering {
   Id column_tile_ = 0;
 };
 
+/// Tiling that the options ask for, or else the default.
+Expected<ContractionTiling> chosen_tiling(const Contraction& c, const GroupOptions& options,
+                                          const machine::Machine& machine) {
+  if (traits_of(machine).tiles_by_thread_blocks()) {
+    ContractionTiling tiling{.tiles = gpu_tiles(c, options, machine)};
+    tiling.panels = {options.contraction_dtype, tiling.tiles.columns, 1};
+    return tiling;
+  }
+  if (!options.schedule) return default_tiling(c, options, machine);
+  return tiling_of(c, std::get<ContractionSchedule>(*options.schedule), options, machine);
+}
+
 double multiply_adds(const Contraction& c) {
   double all = 1;
   for (const IndexAxes& axes : {c.batch, c.rows, IndexAxes{c.column}})
@@ -465,8 +465,9 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SplitK& cut, co
   const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
   const auto contraction = contraction_of(first, rounding_of(options));
   if (!contraction) return Attempt{};
+  TESSERA_TRY(ContractionTiling tiling, chosen_tiling(*contraction, options, machine));
   TESSERA_TRY(GroupCode code,
-              ContractionLowering(*contraction, machine, options).run(machine, options));
+              ContractionLowering(*contraction, std::move(tiling), machine).run(machine, options));
   TESSERA_TRY(
       Attempt rest,
       lower_elementwise({.stages = {stages[1]}, .results = group.results, .weights = group.weights},
@@ -508,9 +509,25 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
       if (split) return split;
     }
+  TESSERA_TRY(ContractionTiling tiling, chosen_tiling(*contraction, options, machine));
   TESSERA_TRY(GroupCode code,
-              ContractionLowering(*contraction, machine, options).run(machine, options));
+              ContractionLowering(*contraction, std::move(tiling), machine).run(machine, options));
   return Attempt(std::move(code));
+}
+
+ScheduleCandidates contraction_space(const Group& group, const machine::Machine& machine,
+                                     const GroupOptions& options) {
+  if (traits_of(machine).tiles_by_thread_blocks()) return {};
+  const auto contraction = contraction_of(group, std::nullopt);
+  if (!contraction || multiply_adds(*contraction) == 0) return {};
+  ScheduleCandidates space;
+  const std::int64_t usual =
+      options.exact ? default_tiling(*contraction, options, machine).tiles.sum_count() : 0;
+  // The k-step is where partial sums are added.
+  for (const ContractionCandidate& one : contraction_candidates(*contraction, options, machine))
+    if (!options.exact || one.tiling.tiles.sum_count() == usual)
+      space.push_back({schedule_of(one.tiling), one.cycles});
+  return space;
 }
 
 }  // namespace tessera::lower

@@ -147,8 +147,34 @@ struct ContractionTiles {
   std::int64_t row_count() const;
   std::int64_t sum_count() const;
 };
-ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::Panels& panels,
-                              const machine::Machine& machine);
+
+/// Tile sizes with the layout of the packed weights.
+struct ContractionTiling {
+  tile::cpu::Panels panels = {};
+  ContractionTiles tiles = {};
+};
+/// Tiling with the fewest estimated cycles on a CPU.
+ContractionTiling default_tiling(const Contraction& contraction, const GroupOptions& options,
+                                 const machine::Machine& machine);
+/// Tiling of a schedule, if it is legal, and the schedule of a tiling.
+Expected<ContractionTiling> tiling_of(const Contraction& contraction,
+                                      const ContractionSchedule& schedule,
+                                      const GroupOptions& options, const machine::Machine& machine);
+ContractionSchedule schedule_of(const ContractionTiling& tiling);
+/// Supported widths of the packed panels.
+std::vector<std::int64_t> panel_widths(const Contraction& contraction,
+                                       const tile::cpu::Panels& panels,
+                                       const machine::Machine& machine);
+
+/// Candidate tiling with its estimated cycles.
+struct ContractionCandidate {
+  ContractionTiling tiling = {};
+  double cycles = 0;
+};
+/// All legal tilings that are enumerated for a CPU, the fewest estimated cycles first.
+std::vector<ContractionCandidate> contraction_candidates(const Contraction& contraction,
+                                                         const GroupOptions& options,
+                                                         const machine::Machine& machine);
 
 /// The same for a GPU: powers of two, for registers and tensor cores. Rows, columns, and the
 /// reduction where it is one axis, may be smaller than the tiles.

@@ -42,8 +42,9 @@ std::int64_t filled_part_of(std::int64_t extent, std::int64_t most) {
 /// Chooses the default schedule of one stage.
 class Chooser {
  public:
-  Chooser(Schedule schedule, const Stage& stage, const machine::Machine& machine)
-      : schedule_(std::move(schedule)), stage_(stage), machine_(machine) {}
+  Chooser(Schedule schedule, const Stage& stage, const machine::Machine& machine,
+          const LoopParameters& parameters)
+      : schedule_(std::move(schedule)), stage_(stage), machine_(machine), parameters_(parameters) {}
 
   Expected<Schedule> run() {
     if (stage_.output.forward) return std::move(schedule_);
@@ -149,6 +150,7 @@ class Chooser {
     // Enough programs for all cores, and tiles that stay in the first-level cache.
     std::int64_t most =
         std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
+    if (parameters_.elements > 0) most = parameters_.elements;
     const auto fold = main_fold(stage_);
     // Threads that have no element of their own take a part of the fold.
     const bool has_blocks = traits_of(machine_).has_thread_blocks;
@@ -205,15 +207,17 @@ class Chooser {
   Schedule schedule_;
   const Stage& stage_;
   const machine::Machine& machine_;
+  const LoopParameters& parameters_;
   std::optional<Diagnostic> error_;
 };
 
 }  // namespace
 
-Expected<Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine) {
+Expected<Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine,
+                                    const LoopParameters& parameters) {
   TESSERA_TRY(Schedule schedule, Schedule::of(std::move(stages)));
   for (const Stage& stage : tile::Stages(schedule.stages())) {
-    TESSERA_TRY(schedule, Chooser(std::move(schedule), stage, machine).run());
+    TESSERA_TRY(schedule, Chooser(std::move(schedule), stage, machine, parameters).run());
   }
   return schedule;
 }

@@ -81,7 +81,8 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t wid
 }  // namespace
 
 Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
-                                                       const machine::Machine& machine) {
+                                                       const machine::Machine& machine,
+                                                       const LoopParameters& parameters) {
   const auto fold = main_fold(stage);
   // Where threads are enough, to write windows out is long code for nothing.
   if (fold == nullptr || stage.output.forward || !traits_of(machine).uses_direct_conv)
@@ -111,7 +112,10 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
   const std::int64_t rows = window.empty() ? 1 : taps / window.back().extent;
   const std::int64_t in_rows = machine.l1d / 3 / 4 / (rows * across);
   const std::int64_t most =
-      std::max<std::int64_t>(64, in_rows >= kLeastPart ? in_rows : machine.l1d / 2 / 4 / taps);
+      parameters.elements > 0
+          ? parameters.elements
+          : std::max<std::int64_t>(64,
+                                   in_rows >= kLeastPart ? in_rows : machine.l1d / 2 / 4 / taps);
   const std::int64_t all = output.back().extent, part = whole_part(all, most, width);
   std::string parts;
   if (all > most && part < all) {
@@ -123,7 +127,9 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
   std::vector<std::string> neighbours;
   if (!output.empty()) {
     const Loop row = output.back();
-    const std::int64_t n = neighbours_of(row.extent, element_operations(stage, *fold, taps));
+    const std::int64_t n = parameters.neighbours > 0
+                               ? std::min(parameters.neighbours, row.extent)
+                               : neighbours_of(row.extent, element_operations(stage, *fold, taps));
     std::string inner = row.name;
     if (n < row.extent) {
       TESSERA_TRY_DONE(take(schedule.cover(row.name, n)));

@@ -9,6 +9,7 @@ namespace tessera::lower {
 /// weights and overlapping pixels are loaded once and accumulators stay in registers. None where
 /// the stage is not of this kind, and for a GPU.
 Expected<std::optional<tile::Schedule>> direct_conv_schedule(const tile::Stage& stage,
-                                                             const machine::Machine& machine);
+                                                             const machine::Machine& machine,
+                                                             const LoopParameters& parameters = {});
 
 }  // namespace tessera::lower

@@ -78,29 +78,92 @@ Expected<Done> pack_weights(Stage& stage, const Group& group, std::vector<Packin
   return Done{};
 }
 
+/// Default schedule of one stage: direct convolution where it applies.
+Expected<Schedule> stage_schedule(const Stage& stage, const machine::Machine& machine,
+                                  const LoopParameters& parameters, bool& is_direct) {
+  TESSERA_TRY(std::optional<Schedule> direct, direct_conv_schedule(stage, machine, parameters));
+  is_direct = direct.has_value();
+  if (direct) return *std::move(direct);
+  return default_schedule({stage}, machine, parameters);
+}
+
+/// Steps of the schedules of all stages; none where one cannot be scheduled.
+std::optional<LoopsSchedule> loops_schedule(const Group& group, const machine::Machine& machine,
+                                            const LoopParameters& parameters, bool& is_direct) {
+  LoopsSchedule schedule;
+  std::vector<Packing> packings;
+  for (const Stage& original : group.stages) {
+    Stage stage = original;
+    if (!pack_weights(stage, group, packings)) return std::nullopt;
+    auto made = stage_schedule(stage, machine, parameters, is_direct);
+    if (!made) return std::nullopt;
+    schedule.stages.push_back(made->steps());
+  }
+  return schedule;
+}
+
 }  // namespace
 
 Expected<Attempt> lower_elementwise(const Group& group, const machine::Machine& machine,
-                                    const GroupOptions&) {
+                                    const GroupOptions& options) {
   GroupCode code;
+  LoopsSchedule used;
+  const LoopsSchedule* given =
+      options.schedule ? &std::get<LoopsSchedule>(*options.schedule) : nullptr;
+  if (given != nullptr && given->stages.size() != group.stages.size())
+    return illegal_schedule("the group has another number of stages");
   for (const Stage& original : group.stages) {
     Stage stage = original;
     TESSERA_TRY_DONE(pack_weights(stage, group, code.packings));
-    TESSERA_TRY(std::optional<Schedule> schedule, direct_conv_schedule(stage, machine));
-    if (!schedule) {
-      TESSERA_TRY(schedule, default_schedule({stage}, machine));
-      code.strategy = "elementwise";
+    TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
+    bool is_direct = false;
+    if (given != nullptr) {
+      TESSERA_TRY(schedule, schedule.apply(given->stages[used.stages.size()]));
     } else {
-      code.strategy = "direct conv";
+      TESSERA_TRY(schedule, stage_schedule(stage, machine, {}, is_direct));
     }
-    TESSERA_TRY(std::vector<Lowered> kernels, lower(*schedule));
+    code.strategy = given != nullptr ? "loops" : is_direct ? "direct conv" : "elementwise";
+    used.stages.push_back(schedule.steps());
+    TESSERA_TRY(std::vector<Lowered> kernels, lower(schedule));
     std::ranges::move(kernels, std::back_inserter(code.kernels));
     if (std::ranges::find(group.results, stage.name()) == group.results.end()) {
       TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stage}));
       code.temporaries.push_back(*std::ranges::find(tensors, stage.name(), &Operand::name));
     }
   }
+  code.schedule = std::move(used);
   return Attempt(std::move(code));
+}
+
+ScheduleCandidates loops_space(const Group& group, const machine::Machine& machine,
+                               const GroupOptions& options) {
+  ScheduleCandidates space;
+  // Vectors of a reduction change the order of its additions.
+  if (options.exact && std::ranges::any_of(group.stages, [](const Stage& stage) {
+        return has_fold(stage.output.value);
+      }))
+    return space;
+  const auto add = [&](const LoopParameters& parameters, bool only_direct) {
+    bool is_direct = false;
+    auto schedule = loops_schedule(group, machine, parameters, is_direct);
+    if (!schedule || (only_direct && !is_direct)) return false;
+    const auto same = [&](const ScheduleCandidate& one) {
+      return std::get<LoopsSchedule>(one.schedule) == *schedule;
+    };
+    if (std::ranges::none_of(space, same)) space.push_back({*std::move(schedule), 0});
+    return is_direct;
+  };
+  // A contraction without a small window is left to lower_contraction.
+  const bool is_contraction = !contraction_space(group, machine, options).empty();
+  const bool is_direct = add({}, is_contraction);
+  if (is_contraction && !is_direct) return space;
+  for (const std::int64_t elements : {64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
+    add({.elements = elements}, is_contraction);
+    if (is_direct)
+      for (const std::int64_t neighbours : {1, 2, 3, 4, 6, 8})
+        add({.elements = elements, .neighbours = neighbours}, is_contraction);
+  }
+  return space;
 }
 
 }  // namespace tessera::lower

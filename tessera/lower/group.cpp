@@ -1,7 +1,11 @@
 #include "tessera/lower/group.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <span>
 
+#include "tessera/lower/cost_model.h"
 #include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/passes/for_grid.h"
@@ -17,30 +21,24 @@ void fit_grid(Lowered& lowered, std::int64_t most_across) {
   grid = {grid[0] * grid[1] * grid[2], 1, 1};
 }
 
-/// Operands that are 16-bit floats stay so where the machine multiplies them faster than f32.
-GroupOptions with_exact_products(const Group& group, const machine::Machine& machine,
-                                 GroupOptions options) {
-  if (options.exact || options.contraction_dtype != DType::F32) return options;
-  const std::vector<DType> fast = machine::fast_product_types(machine);
-  const auto dtype = product_dtype(group);
-  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) {
-    options.contraction_dtype = *dtype;
-    options.exact_operands = true;
-  }
-  return options;
+using Strategy = Expected<Attempt> (*)(const Group&, const machine::Machine&, const GroupOptions&);
+
+Strategy strategy_of(const GroupSchedule& schedule) {
+  constexpr std::array<Strategy, std::variant_size_v<GroupSchedule>> kStrategies = {
+      lower_contraction, lower_winograd, lower_attention, lower_rows, lower_elementwise};
+  return kStrategies[schedule.index()];
 }
 
-}  // namespace
-
-Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
-                                const GroupOptions& given) {
-  const GroupOptions options = with_exact_products(group, machine, given);
-  Diagnostic why{.id = "lower-unsupported",
-                 .message = "no code generation for this group",
-                 .note = "interpreter fallback"};
-  // The special ones first: what two of them can do, the earlier does faster.
-  for (const auto strategy : {lower_scatter, lower_attention, lower_winograd, lower_contraction,
-                              lower_copy, lower_rows, lower_elementwise}) {
+/// Lowers by the first of the strategies that applies.
+Expected<GroupCode> lower_by(std::span<const Strategy> strategies, const Group& group,
+                             const machine::Machine& machine, const GroupOptions& options) {
+  Diagnostic why =
+      options.schedule
+          ? illegal_schedule("the strategy of the schedule does not apply to this group")
+          : Diagnostic{.id = "lower-unsupported",
+                       .message = "no code generation for this group",
+                       .note = "interpreter fallback"};
+  for (const Strategy strategy : strategies) {
     // One that fails (a tile would be too large) leaves the group to the next.
     Expected<Attempt> attempt = strategy(group, machine, options);
     if (!attempt) {
@@ -59,6 +57,55 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
     why = std::move(accepted).error();
   }
   return why;
+}
+
+}  // namespace
+
+GroupOptions effective_options(const Group& group, const machine::Machine& machine,
+                               GroupOptions options) {
+  if (options.exact || options.contraction_dtype != DType::F32) return options;
+  const std::vector<DType> fast = machine::fast_product_types(machine);
+  const auto dtype = product_dtype(group);
+  if (dtype && std::ranges::find(fast, *dtype) != fast.end()) {
+    options.contraction_dtype = *dtype;
+    options.exact_operands = true;
+  }
+  return options;
+}
+
+std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
+                                              const GroupOptions& given) {
+  GroupOptions options = effective_options(group, machine, given);
+  options.schedule.reset();
+  std::vector<ScheduleCandidate> all;
+  if (machine.is_gpu() || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
+        return stage.output.forward.has_value();
+      }))
+    return all;
+  for (const auto space :
+       {attention_space, winograd_space, contraction_space, rows_space, loops_space})
+    std::ranges::move(space(group, machine, options), std::back_inserter(all));
+  return all;
+}
+
+Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
+                                const GroupOptions& given) {
+  GroupOptions options = effective_options(group, machine, given);
+  if (options.schedule) {
+    const std::array strategies = {strategy_of(*options.schedule)};
+    return lower_by(strategies, group, machine, options);
+  }
+  options.schedule = learned_schedule(group, machine, options);
+  if (options.schedule) {
+    const std::array strategies = {strategy_of(*options.schedule)};
+    if (auto code = lower_by(strategies, group, machine, options)) return code;
+    options.schedule.reset();
+  }
+  // The special ones first: what two of them can do, the earlier does faster.
+  constexpr std::array<Strategy, 7> kStrategies = {
+      lower_scatter, lower_attention, lower_winograd,   lower_contraction,
+      lower_copy,    lower_rows,      lower_elementwise};
+  return lower_by(kStrategies, group, machine, options);
 }
 
 }  // namespace tessera::lower

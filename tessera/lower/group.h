@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tessera/lower/group_schedule.h"
 #include "tessera/lower/lower.h"
 #include "tessera/machine/machine.h"
 #include "tessera/tile/schedule.h"
@@ -34,8 +36,9 @@ struct Packing {
 struct GroupCode {
   std::vector<Lowered> kernels = {};
   std::vector<Packing> packings = {};
-  std::vector<Operand> temporaries = {};  // tensors between kernels
-  std::string strategy = {};              // for reports: "dot 128x256x64, weights packed"
+  std::vector<Operand> temporaries = {};       // tensors between kernels
+  std::string strategy = {};                   // for reports: "dot 128x256x64, weights packed"
+  std::optional<GroupSchedule> schedule = {};  // that it was lowered by, if the strategy has one
 };
 
 /// Multiply-adds below which a contraction takes about as long in f32 as in bf16 on a GPU: with
@@ -52,16 +55,35 @@ struct GroupOptions {
   bool exact_operands = false;
   /// On a GPU: f32 operands may be rounded to tf32, for tensor cores.
   bool tf32 = false;
-  /// Keys of a tile of online attention; 0: chosen for the machine.
-  std::int64_t attention_keys = 0;
+  /// Schedule to lower by; none: the default schedule. An illegal one is `schedule-illegal`.
+  std::optional<GroupSchedule> schedule = {};
   /// Checks whether code can be generated for a kernel; if not, another strategy is tried.
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };
+
+/// Options that lower_group applies: operands that are 16-bit floats stay so where the machine
+/// multiplies them faster than f32.
+GroupOptions effective_options(const Group& group, const machine::Machine& machine,
+                               GroupOptions options);
 
 /// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
 /// copy, rows, elementwise. `lower-unsupported` if it cannot be expressed as tile kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
+
+/// Candidate schedule of a group.
+struct ScheduleCandidate {
+  GroupSchedule schedule = {};
+  /// Estimated cycles by the analytic model of the strategy; comparable within a strategy. 0: the
+  /// strategy has no model.
+  double cycles = 0;
+};
+
+/// Schedule space of a group on a CPU: the legal schedules of every strategy that applies, those of
+/// the default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
+/// order of additions. Empty where no strategy has schedules (scatters, copies, GPUs).
+std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
+                                              const GroupOptions& options);
 
 /// Strategies: none where they do not apply.
 using Attempt = std::optional<GroupCode>;
@@ -72,6 +94,14 @@ Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_copy(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_elementwise(const Group&, const machine::Machine&, const GroupOptions&);
+
+/// Schedule spaces of the strategies; empty where they do not apply.
+using ScheduleCandidates = std::vector<ScheduleCandidate>;
+ScheduleCandidates attention_space(const Group&, const machine::Machine&, const GroupOptions&);
+ScheduleCandidates winograd_space(const Group&, const machine::Machine&, const GroupOptions&);
+ScheduleCandidates contraction_space(const Group&, const machine::Machine&, const GroupOptions&);
+ScheduleCandidates rows_space(const Group&, const machine::Machine&, const GroupOptions&);
+ScheduleCandidates loops_space(const Group&, const machine::Machine&, const GroupOptions&);
 
 /// Inlines stages into their consumers: those without a reduction, and those whose only consumer
 /// reads them at its own positions and has no reduction; never a result.

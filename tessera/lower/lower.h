@@ -39,9 +39,16 @@ struct Target {
 /// to be computed by one program, and not in one vector.
 Expected<Lowered> lower_writes(const tile::Schedule& schedule, const Target& target);
 
+/// Parameters of schedules of loops; 0: chosen for the machine.
+struct LoopParameters {
+  std::int64_t elements = 0;    // of a tile
+  std::int64_t neighbours = 0;  // outputs of a direct convolution that are computed together
+};
+
 /// Default schedule, without tuning: tiles of a few thousand elements of the innermost axes, dots
 /// for contractions, and a grid over the other axes.
-Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine);
+Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine,
+                                          const LoopParameters& parameters = {});
 
 /// Whether a stage is computed in f64: an f64 tensor or a cast to f64 occurs.
 bool is_wide(const tile::Stage& stage);

@@ -45,17 +45,34 @@ class RowsLowering {
         builder_(stages_.back().name()),
         evaluator_(builder_, DType::F32) {
     if (!options.exact) evaluator_.invert_divisors();
+    if (options.schedule) given_ = std::get<RowsSchedule>(*options.schedule).blocks;
+  }
+
+  /// Tiles along the classes of axes for several numbers of elements; empty if it does not apply.
+  std::vector<RowsSchedule> space() {
+    std::vector<RowsSchedule> all;
+    if (!fits()) return all;
+    for (const std::int64_t elements : {256, 1024, 2048, 4096, 8192, 16384, 32768, 65536}) {
+      order_.clear();
+      most_elements_ = elements;
+      if (!choose_blocks()) continue;
+      if (RowsSchedule one{blocks_}; std::ranges::find(all, one) == all.end())
+        all.push_back(std::move(one));
+    }
+    return all;
   }
 
   Expected<Attempt> run() {
     if (!fits() || !choose_blocks()) return Attempt{};
+    if (given_) TESSERA_TRY_DONE(apply_schedule());
     TESSERA_TRY_DONE(add_params());
     bind();
     for (std::size_t i = 0; i < stages_.size(); ++i) compute(i);
     store_results();
     if (evaluator_.error()) return *evaluator_.error();
     TESSERA_TRY(lowered_.kernel, builder_.finish());
-    GroupCode code{.strategy = fmt::format("rows {}", fmt::join(evaluator_.extents(), "x"))};
+    GroupCode code{.strategy = fmt::format("rows {}", fmt::join(evaluator_.extents(), "x")),
+                   .schedule = RowsSchedule{blocks_}};
     code.kernels.push_back(std::move(lowered_));
     return Attempt(std::move(code));
   }
@@ -139,7 +156,7 @@ class RowsLowering {
         rows *= axis(c).extent;
     }
     if (row > longest_row() || order_.size() > tile::kMostAxes) return false;
-    std::int64_t most = std::max<std::int64_t>(kTile / row, 1);
+    std::int64_t most = std::max<std::int64_t>(most_elements_ / row, 1);
     // Threads of a block share a row that lies in one piece; blocks that share short ones are the
     // scheduler's (tile/gpu/row_schedule.h).
     if (traits_of(machine_).has_thread_blocks && axis(order_.back()).reduced) most = 1;
@@ -155,6 +172,20 @@ class RowsLowering {
       if (part < axis(*c).extent || most <= 1) break;
     }
     return true;
+  }
+
+  Expected<Done> apply_schedule() {
+    if (given_->size() != blocks_.size()) return illegal_schedule("the rows have other axes");
+    std::int64_t elements = 1;
+    for (int c = 0; c < static_cast<int>(blocks_.size()); ++c) {
+      const std::int64_t size = (*given_)[static_cast<std::size_t>(c)];
+      if (size < 1 || size > axis(c).extent || (axis(c).reduced && size != axis(c).extent))
+        return illegal_schedule("a tile of rows is out of range, or cuts a reduction");
+      block(c) = size;
+      elements *= size;
+    }
+    if (elements > longest_row()) return illegal_schedule("the tile of rows is too large");
+    return Done{};
   }
 
   Expected<Done> add_param(const std::string& name, DType dtype, const Shape& shape,
@@ -275,29 +306,47 @@ class RowsLowering {
   Lowered lowered_;
   std::vector<int> order_;            // classes, as they lie in memory
   std::vector<std::int64_t> blocks_;  // by class: how many are in the tile
+  std::int64_t most_elements_ = kTile;
+  std::optional<std::vector<std::int64_t>> given_;  // blocks of a schedule
   std::map<int, int> tile_axis_;
   std::map<int, Scalar> loops_;
   std::vector<Value> values_;  // by stage
 };
 
-}  // namespace
-
-Expected<Attempt> lower_rows(const Group& group, const machine::Machine& machine,
-                             const GroupOptions& options) {
+/// Lowering of a group by rows, if it is such a group.
+std::optional<RowsLowering> rows_lowering(const Group& group, const machine::Machine& machine,
+                                          const GroupOptions& options) {
   if (std::ranges::any_of(group.stages,
                           [](const Stage& s) { return s.output.forward.has_value(); }))
-    return Attempt{};
+    return std::nullopt;
   Stages stages = collapsed(group.stages);
   auto axes = axis_classes(stages);
-  if (!axes || !classes_are_apart(stages, *axes)) return Attempt{};
+  if (!axes || !classes_are_apart(stages, *axes)) return std::nullopt;
   // Something is folded and then spoken of again.
   const bool is_row =
       std::ranges::any_of(axes->classes,
                           [](const AxisClass& c) { return c.reduced && c.extent > 1; }) &&
       (stages.size() > 1 ||
        std::ranges::any_of(axes->classes, [](const AxisClass& c) { return c.reduced && c.kept; }));
-  if (!is_row) return Attempt{};
-  return RowsLowering(group, std::move(stages), *std::move(axes), machine, options).run();
+  if (!is_row) return std::nullopt;
+  return std::optional<RowsLowering>(std::in_place, group, std::move(stages), *std::move(axes),
+                                     machine, options);
+}
+
+}  // namespace
+
+Expected<Attempt> lower_rows(const Group& group, const machine::Machine& machine,
+                             const GroupOptions& options) {
+  std::optional<RowsLowering> lowering = rows_lowering(group, machine, options);
+  return lowering ? lowering->run() : Expected<Attempt>(Attempt{});
+}
+
+ScheduleCandidates rows_space(const Group& group, const machine::Machine& machine,
+                              const GroupOptions& options) {
+  ScheduleCandidates space;
+  if (std::optional<RowsLowering> lowering = rows_lowering(group, machine, options))
+    for (RowsSchedule& schedule : lowering->space()) space.push_back({std::move(schedule), 0});
+  return space;
 }
 
 }  // namespace tessera::lower

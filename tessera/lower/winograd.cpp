@@ -18,8 +18,9 @@ using tile::ValueId;
 
 /// The weight, transformed, as panels that a product of matrices reads as they lie:
 ///   [block of filters, tap along the depth, point, panel, channel, filter]
-Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const std::string& name) {
-  const Winograd transform = Winograd::of(plan.m);
+Definition packing(const Convolution3x3& conv, const WinogradSchedule& plan,
+                   const std::string& name) {
+  const Winograd transform = Winograd::of(static_cast<int>(plan.m));
   const std::int64_t n = transform.points();
   const Axis block{"block", ceil_div(conv.filters, plan.filters)}, i{"i", n}, j{"j", n},
       t{"t", conv.taps}, panel{"panel", ceil_div(plan.filters, plan.panel)}, c{"c", conv.channels},
@@ -57,11 +58,11 @@ Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const s
 /// matrices for every point, the results transformed back, g, and the store.
 class Kernel {
  public:
-  Kernel(const tile::Stage& stage, const Convolution3x3& conv, const WinogradPlan& plan)
+  Kernel(const tile::Stage& stage, const Convolution3x3& conv, const WinogradSchedule& plan)
       : stage_(stage),
         conv_(conv),
         plan_(plan),
-        transform_(Winograd::of(plan.m)),
+        transform_(Winograd::of(static_cast<int>(plan.m))),
         b_(stage.name()),
         evaluator_(b_, DType::F32),
         packed_(conv.weight + ".winograd") {}
@@ -294,7 +295,7 @@ class Kernel {
 
   const tile::Stage& stage_;
   const Convolution3x3& conv_;
-  const WinogradPlan& plan_;
+  const WinogradSchedule& plan_;
   Winograd transform_;
   tile::Builder b_;
   Evaluator evaluator_;
@@ -309,7 +310,7 @@ class Kernel {
 }  // namespace
 
 Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x3& convolution,
-                                   const WinogradPlan& plan) {
+                                   const WinogradSchedule& plan) {
   return Kernel(stage, convolution, plan).run();
 }
 
@@ -320,10 +321,29 @@ Expected<Attempt> lower_winograd(const Group& group, const machine::Machine& mac
     return Attempt{};
   const auto convolution = convolution3x3(group.stages[0], group.weights);
   if (!convolution) return Attempt{};
-  const auto plan = plan_winograd(*convolution, machine);
+  std::optional<WinogradSchedule> plan;
+  if (options.schedule) {
+    plan = std::get<WinogradSchedule>(*options.schedule);
+    TESSERA_TRY_DONE(check(*plan, *convolution, machine));
+  } else {
+    plan = plan_winograd(*convolution, machine);
+  }
   if (!plan) return Attempt{};
   TESSERA_TRY(GroupCode code, lower_winograd(group.stages[0], *convolution, *plan));
+  code.schedule = *plan;
   return Attempt{std::move(code)};
+}
+
+ScheduleCandidates winograd_space(const Group& group, const machine::Machine& machine,
+                                  const GroupOptions& options) {
+  ScheduleCandidates space;
+  if (!traits_of(machine).uses_winograd || options.exact ||
+      options.contraction_dtype != DType::F32 || group.stages.size() != 1)
+    return space;
+  if (const auto convolution = convolution3x3(group.stages[0], group.weights))
+    for (const auto& [schedule, cost] : winograd_candidates(*convolution, machine))
+      space.push_back({schedule, cost});
+  return space;
 }
 
 }  // namespace tessera::lower

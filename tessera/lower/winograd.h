@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/lower/group.h"
@@ -58,18 +59,18 @@ struct Winograd {
 std::vector<tile::ValueId> product(tile::Builder& builder, const Winograd::Matrix& matrix,
                                    const std::vector<tile::ValueId>& x);
 
-/// Tiling: a program transforms the pixels of a block of tiles, and multiplies them with some
-/// blocks of filters.
-struct WinogradPlan {
-  int m = 4;
-  std::int64_t images = 1, slices = 1, rows = 1, columns = 1;  // tiles of a block along n, z, y, x
-  std::int64_t filters = 0;                                    // of a block
-  std::int64_t panel = 0;     // filters per panel of the packed weight
-  std::int64_t programs = 1;  // that divide the filters of a block of tiles
-};
-std::optional<WinogradPlan> plan_winograd(const Convolution3x3& convolution,
-                                          const machine::Machine& machine);
+/// Schedule with the lowest estimated cost; none where the direct convolution is about as fast.
+std::optional<WinogradSchedule> plan_winograd(const Convolution3x3& convolution,
+                                              const machine::Machine& machine);
+/// Candidate schedules with their estimated costs, the lowest first.
+std::vector<std::pair<WinogradSchedule, double>> winograd_candidates(
+    const Convolution3x3& convolution, const machine::Machine& machine);
+double winograd_cost(const WinogradSchedule& schedule, const Convolution3x3& convolution,
+                     const machine::Machine& machine);
+/// Checks that a schedule fits a convolution and a machine.
+Expected<Done> check(const WinogradSchedule& schedule, const Convolution3x3& convolution,
+                     const machine::Machine& machine);
 Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x3& convolution,
-                                   const WinogradPlan& plan);
+                                   const WinogradSchedule& plan);
 
 }  // namespace tessera::lower

@@ -48,8 +48,9 @@ class Planner {
         tile_(tile::cpu::register_tile(tile::cpu::MatmulUnit::Lanes, machine)),
         lanes_(machine.vector_bytes / 4) {}
 
-  std::optional<WinogradPlan> run() {
-    for (const int m : {4, 2}) {
+  /// Candidate schedules and their costs.
+  std::vector<std::pair<WinogradSchedule, double>> run() {
+    for (const std::int64_t m : {4, 2}) {
       const std::int64_t rows = ceil_div(conv_.rows, m), columns = ceil_div(conv_.columns, m);
       for (const std::int64_t block_columns : block_sizes(columns))
         for (const std::int64_t block_rows : block_sizes(rows))
@@ -66,47 +67,22 @@ class Planner {
                        .columns = block_columns});
             }
     }
+    std::ranges::stable_sort(candidates_, {}, &std::pair<WinogradSchedule, double>::second);
+    return std::move(candidates_);
+  }
+
+  /// Estimated cost of the direct convolution.
+  double direct() const {
     const double sums =
         real(conv_.images * conv_.slices * conv_.rows * conv_.columns * conv_.filters);
     const double pixels =
         real(conv_.images * conv_.depth * conv_.height * conv_.width * conv_.channels);
-    const double direct =
-        2 * sums * (9 * real(conv_.taps * conv_.channels) + kShortSums) / kDirect +
-        kTransformed * (pixels + sums) + weights(9, 1);
-    if (best_.filters == 0 || best_cost_ * kWorth > direct) return std::nullopt;
-    return best_;
+    return 2 * sums * (9 * real(conv_.taps * conv_.channels) + kShortSums) / kDirect +
+           kTransformed * (pixels + sums) + weights(9, 1);
   }
 
- private:
-  /// So many weights for each filter and channel, read so often.
-  double weights(double each, double times) const {
-    const double bytes = 4 * each * real(conv_.taps * conv_.channels * conv_.filters);
-    const double each_time = bytes <= real(machine_.l2)           ? kNear
-                             : bytes <= real(machine_.l3) * 3 / 4 ? kFar
-                                                                  : kMemory;
-    return bytes * (kRoom + times * each_time);
-  }
-
-  void filters(WinogradPlan plan) {
-    for (std::int64_t count = 1; count <= ceil_div(conv_.filters, lanes_); count *= 2) {
-      const std::int64_t size = ceil_div(conv_.filters, count);
-      // The widest panel that leaves the fewest columns over.
-      plan.filters = 0;
-      for (int vectors = tile_.vectors; vectors > 0; --vectors) {
-        const std::int64_t panel = vectors * lanes_, filled = ceil_div(size, panel) * panel;
-        if (plan.filters != 0 && filled >= plan.filters) continue;
-        plan.filters = filled;
-        plan.panel = panel;
-      }
-      for (plan.programs = 1; plan.programs <= ceil_div(conv_.filters, plan.filters);
-           plan.programs *= 2)
-        consider(plan);
-    }
-  }
-
-  void consider(const WinogradPlan& plan) {
-    // Pixels of several slices are transformed for every block of filters.
-    if (conv_.taps > 1 && plan.programs < ceil_div(conv_.filters, plan.filters)) return;
+  /// Estimated cost of a schedule.
+  double cost(const WinogradSchedule& plan) const {
     const double points = real((plan.m + 2) * (plan.m + 2));
     const std::int64_t tiles = plan.images * plan.slices * plan.rows * plan.columns;
     const std::int64_t filter_blocks = ceil_div(conv_.filters, plan.filters);
@@ -128,25 +104,92 @@ class Planner {
     const std::int64_t programs = plan.programs * tile_blocks;
     const double turns = real(programs + ceil_div(programs, machine_.cores) * machine_.cores) / 2 +
                          kWaiting * real(machine_.cores);
-    const double cost = program * turns + weights(points, real(tile_blocks));
-    if (best_.filters != 0 && cost >= best_cost_) return;
-    best_ = plan;
-    best_cost_ = cost;
+    return program * turns + weights(points, real(tile_blocks));
+  }
+
+ private:
+  /// So many weights for each filter and channel, read so often.
+  double weights(double each, double times) const {
+    const double bytes = 4 * each * real(conv_.taps * conv_.channels * conv_.filters);
+    const double each_time = bytes <= real(machine_.l2)           ? kNear
+                             : bytes <= real(machine_.l3) * 3 / 4 ? kFar
+                                                                  : kMemory;
+    return bytes * (kRoom + times * each_time);
+  }
+
+  void filters(WinogradSchedule plan) {
+    for (std::int64_t count = 1; count <= ceil_div(conv_.filters, lanes_); count *= 2) {
+      const std::int64_t size = ceil_div(conv_.filters, count);
+      // The widest panel that leaves the fewest columns over.
+      plan.filters = 0;
+      for (int vectors = tile_.vectors; vectors > 0; --vectors) {
+        const std::int64_t panel = vectors * lanes_, filled = ceil_div(size, panel) * panel;
+        if (plan.filters != 0 && filled >= plan.filters) continue;
+        plan.filters = filled;
+        plan.panel = panel;
+      }
+      for (plan.programs = 1; plan.programs <= ceil_div(conv_.filters, plan.filters);
+           plan.programs *= 2)
+        consider(plan);
+    }
+  }
+
+  void consider(const WinogradSchedule& plan) {
+    // Pixels of several slices are transformed for every block of filters.
+    if (conv_.taps > 1 && plan.programs < ceil_div(conv_.filters, plan.filters)) return;
+    candidates_.emplace_back(plan, cost(plan));
   }
 
   const Convolution3x3& conv_;
   const machine::Machine& machine_;
   tile::cpu::RegisterTile tile_;
   std::int64_t lanes_;
-  WinogradPlan best_ = {};
-  double best_cost_ = 0;
+  std::vector<std::pair<WinogradSchedule, double>> candidates_;
 };
 
 }  // namespace
 
-std::optional<WinogradPlan> plan_winograd(const Convolution3x3& convolution,
-                                          const machine::Machine& machine) {
+std::optional<WinogradSchedule> plan_winograd(const Convolution3x3& convolution,
+                                              const machine::Machine& machine) {
+  Planner planner(convolution, machine);
+  const double direct = planner.direct();
+  const auto candidates = planner.run();
+  if (candidates.empty() || candidates[0].second * kWorth > direct) return std::nullopt;
+  return candidates[0].first;
+}
+
+std::vector<std::pair<WinogradSchedule, double>> winograd_candidates(
+    const Convolution3x3& convolution, const machine::Machine& machine) {
   return Planner(convolution, machine).run();
+}
+
+double winograd_cost(const WinogradSchedule& schedule, const Convolution3x3& convolution,
+                     const machine::Machine& machine) {
+  return Planner(convolution, machine).cost(schedule);
+}
+
+Expected<Done> check(const WinogradSchedule& s, const Convolution3x3& conv,
+                     const machine::Machine& machine) {
+  if (s.m != 2 && s.m != 4) return illegal_schedule("Winograd's algorithm has tiles of 2 or 4");
+  const std::int64_t rows = ceil_div(conv.rows, s.m), columns = ceil_div(conv.columns, s.m);
+  const auto within = [](std::int64_t x, std::int64_t most) { return x >= 1 && x <= most; };
+  if (!within(s.images, conv.images) || !within(s.slices, conv.step == 1 ? conv.slices : 1) ||
+      !within(s.rows, rows) || !within(s.columns, columns))
+    return illegal_schedule("a block of tiles is out of range");
+  const bool whole = s.rows == rows && s.columns == columns;
+  if ((s.slices > 1 && !whole) || (s.images > 1 && (!whole || s.slices < conv.slices)) ||
+      s.images * s.slices * s.rows * s.columns > kMostTiles)
+    return illegal_schedule("a block of tiles is not contiguous, or too large");
+  const std::int64_t lanes = machine.vector_bytes / 4;
+  const int vectors = tile::cpu::register_tile(tile::cpu::MatmulUnit::Lanes, machine).vectors;
+  if (s.panel < 1 || s.panel % lanes != 0 || s.panel > lanes * vectors)
+    return illegal_schedule("the panel width is not supported");
+  if (s.filters % s.panel != 0 || !within(s.filters, ceil_div(conv.filters, s.panel) * s.panel))
+    return illegal_schedule("a block of filters is not a number of panels");
+  const std::int64_t blocks = ceil_div(conv.filters, s.filters);
+  if (!within(s.programs, blocks) || (conv.taps > 1 && s.programs < blocks))
+    return illegal_schedule("the number of programs does not fit the blocks of filters");
+  return Done{};
 }
 
 }  // namespace tessera::lower

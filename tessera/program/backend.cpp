@@ -23,14 +23,14 @@ lower::GroupOptions group_options(const CompileOptions& options) {
 Lowerings cpu_lowerings(const CompileOptions& options) {
   machine::Machine machine = options.machine;
   machine.cores = std::max(1, options.threads);
-  return {std::move(machine), group_options(options)};
+  return {std::move(machine), group_options(options), options.schedules};
 }
 
 Lowerings cuda_lowerings(const CompileOptions& options) {
   lower::GroupOptions how = group_options(options);
   how.accept = [ptx = codegen::ptx_options(options.machine, image_options(options, 0).kernel)](
                    const tile::Kernel& kernel) { return codegen::check_ptx(kernel, ptx); };
-  return {options.machine, how};
+  return {options.machine, how, options.schedules};
 }
 
 /// One image of machine code.

@@ -1,5 +1,9 @@
 #include "tessera/program/compile.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "tessera/program/arena.h"
 #include "tessera/program/backend.h"
 #include "tessera/program/constants.h"
@@ -9,6 +13,22 @@
 #include "tessera/support/stopwatch.h"
 
 namespace tessera::program {
+namespace {
+
+/// Records which groups were lowered by given schedules.
+void report_schedules(CompileReport& report) {
+  std::set<const Lowering*> seen;
+  for (const CompileReport::Step& step : report.steps) {
+    if (step.group == nullptr || !seen.insert(step.group.get()).second) continue;
+    if (step.group->is_scheduled) ++report.scheduled_groups;
+    if (step.group->illegal)
+      report.illegal_schedules.push_back(
+          fmt::format("{} ({}): {}", step.group->key, step.what, step.group->illegal->message));
+  }
+}
+
+}  // namespace
+
 Lowerings lowerings_for(const CompileOptions& options) {
   return backend_of(options.machine).lowerings(options);
 }
@@ -43,6 +63,7 @@ Expected<Compiled> compile_core_graph(const Graph& graph, const CompileOptions& 
   } else {
     plan_arena(draft);
   }
+  report_schedules(draft.report);
   draft.report.seconds_lowering = watch.lap();
 
   TESSERA_TRY(const std::int64_t from_cache, backend_of(options.machine).add_code(options, draft));

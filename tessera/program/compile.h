@@ -13,6 +13,7 @@
 #include "tessera/lower/group.h"
 #include "tessera/machine/machine.h"
 #include "tessera/passes/pipeline.h"
+#include "tessera/program/schedule_book.h"
 #include "tessera/runtime/program.h"
 #include "tessera/support/expected.h"
 
@@ -28,6 +29,9 @@ struct CompileOptions {
   bool tf32 = false;                     // on a GPU: f32 operands may be rounded to tf32
   std::filesystem::path cache = {};      // object code cache; empty: none
   std::int64_t memory_limit = 0;         // of the arena; 0: none
+  /// Schedules of fusion groups in place of the default ones; null: none. One that is not legal for
+  /// its group is left out, and the report says so.
+  std::shared_ptr<const ScheduleBook> schedules = {};
   std::function<void(std::size_t done, std::size_t all)> progress = {};
   const std::atomic<bool>* stop = nullptr;
 };
@@ -62,6 +66,10 @@ struct CompileReport {
   std::int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
   double seconds_lowering = 0, seconds_code = 0, seconds_weights = 0;
   std::vector<std::string> notes = {};  // effects of a memory limit
+  /// Groups that were lowered by a schedule of CompileOptions::schedules, and the schedules that
+  /// are not legal, with the reasons.
+  std::size_t scheduled_groups = 0;
+  std::vector<std::string> illegal_schedules = {};
 };
 
 /// Compiled program with its report.

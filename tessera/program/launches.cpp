@@ -74,6 +74,30 @@ Expected<LoweredGroup> lowered(const lower::Group& group, Lowerings& lowerings) 
   return result;
 }
 
+runtime::step::Launch launch_of(
+    const lower::Lowered& lowered, std::uint32_t kernel,
+    const std::function<const runtime::Address&(const std::string&)>& address_of,
+    const DraftBuilder& out) {
+  runtime::step::Launch launch{.kernel = kernel, .grid = lowered.grid};
+  for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
+    const runtime::Address& at = address_of(lowered.arguments[i]);
+    const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
+    const bool is_result = i + 1 == lowered.arguments.size();
+    const std::int64_t offset =
+        at.offset + (is_result ? lowered.offset * byte_width(type.dtype) : 0);
+    launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
+                              .at = {.value = at.value, .offset = offset},
+                              .bytes = out.value(at.value).bytes - offset});
+    launch.words.push_back(0);
+    if (!type.is_view()) continue;
+    for (const std::int64_t extent : type.shape)
+      launch.words.push_back(static_cast<std::uint64_t>(extent));
+    for (const std::int64_t stride : type.strides)
+      launch.words.push_back(static_cast<std::uint64_t>(stride));
+  }
+  return launch;
+}
+
 void add_launches(DraftBuilder& out, const Graph& graph, const LoweredGroup& group,
                   const LaunchOperands& operands, const std::string& what, double flops) {
   const lower::GroupCode& code = *group.lowering->made;
@@ -82,25 +106,10 @@ void add_launches(DraftBuilder& out, const Graph& graph, const LoweredGroup& gro
   for (std::size_t k = 0; k < code.kernels.size(); ++k) {
     const lower::Lowered& lowered = code.kernels[k];
     if (std::ranges::count(lowered.grid, 0) > 0) continue;
-    runtime::step::Launch launch{.kernel = out.add_kernel({group.lowering, &lowered.kernel},
-                                                          group.lowering->fingerprints[k]),
-                                 .grid = lowered.grid};
-    for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
-      const runtime::Address& at = arguments.of(lowered.arguments[i]);
-      const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
-      const bool is_result = i + 1 == lowered.arguments.size();
-      const std::int64_t offset =
-          at.offset + (is_result ? lowered.offset * byte_width(type.dtype) : 0);
-      launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
-                                .at = {.value = at.value, .offset = offset},
-                                .bytes = out.value(at.value).bytes - offset});
-      launch.words.push_back(0);
-      if (!type.is_view()) continue;
-      for (const std::int64_t extent : type.shape)
-        launch.words.push_back(static_cast<std::uint64_t>(extent));
-      for (const std::int64_t stride : type.strides)
-        launch.words.push_back(static_cast<std::uint64_t>(stride));
-    }
+    runtime::step::Launch launch = launch_of(
+        lowered, out.add_kernel({group.lowering, &lowered.kernel}, group.lowering->fingerprints[k]),
+        [&](const std::string& name) -> const runtime::Address& { return arguments.of(name); },
+        out);
     // Kernels before the last one prepare its operands.
     const bool last = k + 1 == code.kernels.size();
     out.add_step(std::move(launch), {what, last ? code.strategy : "…", group.lowering},

@@ -31,6 +31,12 @@ struct LaunchOperands {
   ValueIds constants = {};  // weights, which kernels may read packed
 };
 
+/// Launch of a kernel whose arguments are at the addresses that `address_of(name)` gives.
+runtime::step::Launch launch_of(
+    const lower::Lowered& lowered, std::uint32_t kernel,
+    const std::function<const runtime::Address&(const std::string&)>& address_of,
+    const DraftBuilder& out);
+
 /// Appends the launches of a group's kernels, with the weights and temporaries that they need.
 /// `what` names the operators.
 void add_launches(DraftBuilder& out, const Graph& graph, const LoweredGroup& group,

@@ -54,6 +54,19 @@ double operations_of(const tile::Stage& stage) {
 
 }  // namespace
 
+void Lowerings::lower_by_book(const CanonicalGroup& group, Lowering& lowering) const {
+  if (schedules_ != nullptr)
+    if (const auto it = schedules_->entries.find(lowering.key); it != schedules_->entries.end()) {
+      lower::GroupOptions options = options_;
+      options.schedule = it->second.schedule;
+      lowering.made = lower::lower_group(group.group, machine_, options);
+      lowering.is_scheduled = static_cast<bool>(lowering.made);
+      if (lowering.is_scheduled) return;
+      lowering.illegal = lowering.made.error();
+    }
+  lowering.made = lower::lower_group(group.group, machine_, options_);
+}
+
 std::shared_ptr<const Lowering> Lowerings::of(const CanonicalGroup& group) {
   if (const auto it = made_.find(group.key); it != made_.end()) return it->second;
   auto lowering = std::make_shared<Lowering>(Lowering{
@@ -61,7 +74,9 @@ std::shared_ptr<const Lowering> Lowerings::of(const CanonicalGroup& group) {
                                 options_.tf32 ? "tf32" : to_string(options_.contraction_dtype),
                                 group.key)),
       .code = {},
-      .made = lower::lower_group(group.group, machine_, options_)});
+      .made = lower::GroupCode{},
+      .group = std::make_shared<const CanonicalGroup>(group)});
+  lower_by_book(group, *lowering);
   if (lowering->made) {
     std::string all;
     for (const lower::Lowered& lowered : lowering->made->kernels) {

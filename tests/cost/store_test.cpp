@@ -194,5 +194,37 @@ TEST_F(StoreTest, AProcessThatIsKilledLeavesAWholeStore) {
   EXPECT_TRUE(store->put(target().name, std::vector{measurement(1'000'000)}));
 }
 
+ScheduleMeasurement schedule_measurement(int i) {
+  return {.key = digest("group"),
+          .schedule = "attention_tile rows=" + std::to_string(i) + " keys=0",
+          .seconds = 1e-4,
+          .ratio = 0.9,
+          .low = 0.8,
+          .high = 0.95,
+          .samples = 9,
+          .when = 1'700'000'000,
+          .features = "1 2.5"};
+}
+
+TEST_F(StoreTest, KeepsSchedulesAndOneChoiceOfEachGroup) {
+  const std::string name = target().name;
+  {
+    auto store = Store::open(file());
+    ASSERT_TRUE(store);
+    ASSERT_TRUE(store->put(target()));
+    ASSERT_TRUE(store->put(name, std::vector{schedule_measurement(1), schedule_measurement(2)}));
+    ASSERT_TRUE(store->choose(name, digest("group"), schedule_measurement(1).schedule));
+    ASSERT_TRUE(store->choose(name, digest("group"), schedule_measurement(2).schedule));
+  }
+  auto store = Store::open(file());
+  ASSERT_TRUE(store);
+  ScheduleMeasurement chosen = schedule_measurement(2);
+  chosen.chosen = true;
+  EXPECT_EQ(*store->schedules(name), (std::vector{schedule_measurement(1), chosen}));
+  EXPECT_EQ(*store->schedules(name, true), std::vector{chosen});
+  ASSERT_TRUE(store->choose(name, digest("group"), ""));
+  EXPECT_THAT(*store->schedules(name, true), SizeIs(0));
+}
+
 }  // namespace
 }  // namespace tessera::cost

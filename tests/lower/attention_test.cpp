@@ -103,6 +103,11 @@ void expect_right(const AttentionCase& c, const GroupOptions& options = {},
                                                                 : 1e-5);
 }
 
+/// Options with a schedule of tiles of a few rows and so many keys.
+GroupOptions with_keys(const AttentionCase& c, std::int64_t keys) {
+  return {.schedule = AttentionSchedule{std::min<std::int64_t>(c.size.at('i'), 4), keys}};
+}
+
 const std::map<char, std::int64_t> kSmall = {{'b', 2},  {'h', 3}, {'i', 5},
                                              {'j', 11}, {'d', 7}, {'e', 6}};
 
@@ -115,8 +120,8 @@ TEST_P(Attention, KeepsTheOrderOfAdditionsWhereAsked) {
   expect_right(GetParam(), {.exact = true});
 }
 TEST_P(Attention, TilesOfKeysMayGoByOneAtATime) {
-  for (const std::int64_t keys : {1, 8}) expect_right(GetParam(), {.attention_keys = keys});
-  expect_right(GetParam(), {.attention_keys = 16}, By::Interpreter);
+  for (const std::int64_t keys : {1, 8}) expect_right(GetParam(), with_keys(GetParam(), keys));
+  expect_right(GetParam(), with_keys(GetParam(), 16), By::Interpreter);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -246,7 +251,7 @@ TEST(AttentionGroups, ARowThatSeesNothingIsWhatTheDefinitionSays) {
   for (std::int64_t i = 0; i < 11; ++i) store_number(DType::F32, hidden.data(), i, -1.0);
   tensors.insert_or_assign("mask", Tensor{DType::F32, {11}, std::move(hidden).freeze()});
   for (const GroupOptions& options :
-       {GroupOptions{}, GroupOptions{.exact = true}, GroupOptions{.attention_keys = 4}}) {
+       {GroupOptions{}, GroupOptions{.exact = true}, with_keys(c, 4)}) {
     const Tensor out = run(group, tensors, options, By::MachineCode);
     for (std::int64_t i = 0; i < out.count(); ++i) EXPECT_TRUE(std::isnan(number_at(out, i)));
   }
@@ -263,7 +268,7 @@ TEST(AttentionGroups, ATileThatSeesNothingChangesNothing) {
     for (std::int64_t i = 0; i < 11; ++i)
       store_number(DType::F32, hidden.data(), i, i == seen ? 1.0 : -1.0);
     tensors.insert_or_assign("mask", Tensor{DType::F32, {11}, std::move(hidden).freeze()});
-    testing::expect_near(run(group, tensors, {.attention_keys = 2}, By::MachineCode),
+    testing::expect_near(run(group, tensors, with_keys(c, 2), By::MachineCode),
                          by_definition(group.stages, tensors).at("out"), 1e-5);
   }
 }
@@ -271,9 +276,11 @@ TEST(AttentionGroups, ATileThatSeesNothingChangesNothing) {
 TEST(AttentionGroups, WeightsThatFollowNoExponentialAreNotOnline) {
   AttentionCase c{"", kSmall};
   c.weight = "(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]";
-  const auto code = lower_attention(attention_group(c), machine::host(), {.attention_keys = 4});
-  ASSERT_TRUE(code && *code);
-  EXPECT_EQ((*code)->strategy.find("online"), std::string::npos) << (*code)->strategy;
+  const auto code = lower_attention(attention_group(c), machine::host(), with_keys(c, 4));
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().id, "schedule-illegal");
+  for (const ScheduleCandidate& one : attention_space(attention_group(c), machine::host(), {}))
+    EXPECT_EQ(std::get<AttentionSchedule>(one.schedule).keys, 0);
 }
 
 TEST(AttentionGroups, ProductsMayBeOfBf16) {
@@ -291,7 +298,7 @@ AttentionCase attention_of_f16() {
 
 TEST(AttentionGroups, TensorsMayBeOfF16) {
   expect_right(attention_of_f16());
-  expect_right(attention_of_f16(), {.attention_keys = 8});
+  expect_right(attention_of_f16(), with_keys(attention_of_f16(), 8));
 }
 
 TEST(AttentionGroups, FactorsThatAreF16AreMultipliedSo) {

@@ -79,7 +79,7 @@ double error_of(const GroupCase& c, const GroupCode& code, By by) {
 }
 
 /// Computed by a plan of one's own.
-void expect_plan_computes(const GroupCase& c, const WinogradPlan& plan) {
+void expect_plan_computes(const GroupCase& c, const WinogradSchedule& plan) {
   SCOPED_TRACE(c.name);
   const Group group = group_of(c);
   const auto convolution = convolution3x3(group.stages[0], group.weights);

@@ -104,6 +104,8 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   DotPlan plan;
   plan.k_group = instruction.k_group;
   plan.mr = register_tile(instruction, machine).rows;
+  if (packed_b != 0 && instruction.form == DotForm::Lanes)
+    plan.mr = std::min(plan.mr, tile::cpu::register_rows(packed_b, machine));
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
   // A panel of b and one of a, which streams by it, fill most of L1, a block of a fills a quarter
   // of L2; a block of b is in L2 or L3.

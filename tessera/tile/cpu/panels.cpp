@@ -34,6 +34,15 @@ RegisterTile register_tile(MatmulUnit unit, const Machine& machine) {
       ->tile;
 }
 
+int register_rows(std::int64_t panel_columns, const Machine& machine) {
+  const RegisterTile usual = register_tile(MatmulUnit::Lanes, machine);
+  const int lanes = machine.vector_bytes / byte_width(DType::F32);
+  const auto vectors = static_cast<int>((panel_columns + lanes - 1) / lanes);
+  // Panels beyond twice the usual width are streamed for a single row.
+  if (vectors <= usual.vectors || vectors > 2 * usual.vectors) return usual.rows;
+  return std::max(1, usual.rows * usual.vectors / vectors);
+}
+
 Panels panels_for(DType factors, std::int64_t rows, const Machine& machine) {
   const int lanes = machine.vector_bytes / byte_width(DType::F32);
   const auto wide = [&](MatmulUnit unit) {

@@ -16,6 +16,10 @@ struct RegisterTile {
 };
 RegisterTile register_tile(MatmulUnit unit, const machine::Machine& machine);
 
+/// Rows of the register tile for panels of so many columns of f32: wider panels have fewer rows, so
+/// that the accumulators are as many.
+int register_rows(std::int64_t panel_columns, const machine::Machine& machine);
+
 /// Prepacked layout of the right operand of a matmul: panels of columns. Within a panel, element
 /// (k, j) is at ((k / k_group) * columns + j) * k_group + k % k_group.
 struct Panels {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "tessera/program/compile.h"
+#include "tessera/tune/meter.h"
+
+namespace tessera::tune {
+
+/// Options of a meter with worker processes.
+struct ProcessMeterOptions {
+  program::CompileOptions code = {};
+  double seconds_per_candidate = 0.02;  // of a quick measurement
+  double timeout_seconds = 20;          // of a worker process
+  std::int64_t weight_bytes = 1 << 20;  // of the whole model: see cost::TimingOptions
+  const std::atomic<bool>* stop = nullptr;
+  /// Called in the worker before it times these lowerings, for fault injection in tests.
+  std::function<void(std::span<const std::shared_ptr<const lower::GroupCode>>)> in_worker = {};
+};
+
+/// Meter that compiles and runs candidates in worker processes. A candidate that crashes its worker
+/// or does not end costs that candidate alone: the others of its batch are measured again, in two
+/// halves.
+std::unique_ptr<Meter> process_meter(ProcessMeterOptions options);
+
+}  // namespace tessera::tune

@@ -1,0 +1,268 @@
+#include "tessera/tune/tune.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <limits>
+
+#include "tessera/support/hash.h"
+#include "tessera/support/stopwatch.h"
+#include "tessera/tune/explorer.h"
+
+namespace tessera::tune {
+namespace {
+
+using Status = CandidateTiming::Status;
+
+/// Relative gain that a first batch is expected to find, and how it changes after a batch without
+/// any gain.
+constexpr double kFirstGain = 0.15, kDecay = 0.6;
+/// Gain over what was confirmed before that is worth a thorough measurement.
+constexpr double kWorthConfirming = 0.97;
+constexpr std::size_t kConfirmed = 2;  // candidates of a thorough measurement
+
+/// Logarithms of the analytic estimates, relative to the least of their strategy.
+std::vector<double> analytic(const Task& task) {
+  std::array<double, std::variant_size_v<lower::GroupSchedule>> least;
+  least.fill(std::numeric_limits<double>::infinity());
+  for (const lower::ScheduleCandidate& one : task.space)
+    if (one.cycles > 0)
+      least[one.schedule.index()] = std::min(least[one.schedule.index()], one.cycles);
+  std::vector<double> predicted;
+  for (const lower::ScheduleCandidate& one : task.space)
+    predicted.push_back(one.cycles > 0 ? std::log(one.cycles / least[one.schedule.index()]) : 0.0);
+  return predicted;
+}
+
+/// Tuning state of one task.
+struct TaskState {
+  const Task* task = nullptr;
+  Explorer explorer;
+  TaskResult result = {};
+  double expected_gain = kFirstGain;
+  double confirmed = 1;  // ratio of the chosen schedule, or of those that were not confirmed
+  bool is_exhausted = false;
+
+  double seconds() const { return task->uses * result.default_seconds; }
+  double priority() const { return is_exhausted ? 0 : seconds() * result.ratio * expected_gain; }
+};
+
+class Tuner {
+ public:
+  Tuner(const std::vector<Task>& tasks, Meter& meter, cost::Store& store, std::string target,
+        const TuneOptions& options)
+      : meter_(meter), store_(store), target_(std::move(target)), options_(options) {
+    for (const Task& task : tasks) {
+      std::vector<double> predicted = task.predicted.empty() ? analytic(task) : task.predicted;
+      Hasher seed;
+      seed.add(options.seed);
+      seed.add_text(task.key);
+      states_.push_back({&task, Explorer(task, std::move(predicted), seed.value())});
+    }
+  }
+
+  Expected<TuneResult> run() {
+    TESSERA_TRY_DONE(resume());
+    TESSERA_TRY_DONE(time_defaults());
+    TuneResult result;
+    while (true) {
+      const auto next = std::ranges::max_element(states_, {}, &TaskState::priority);
+      result.end = is_stopped()                                       ? TuneResult::End::Stopped
+                   : next == states_.end() || !(next->priority() > 0) ? TuneResult::End::Exhausted
+                                                                      : TuneResult::End::Budget;
+      if (result.end != TuneResult::End::Budget || is_spent()) break;
+      TESSERA_TRY_DONE(advance(*next));
+      report();
+    }
+    for (TaskState& state : states_) result.tasks.push_back(std::move(state.result));
+    result.seconds = watch_.seconds();
+    return result;
+  }
+
+ private:
+  bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
+  bool is_spent() const {
+    if (options_.most_trials > 0) return trials_ >= options_.most_trials;
+    return watch_.seconds() >= options_.seconds;
+  }
+
+  /// Takes over what the store knows.
+  Expected<Done> resume() {
+    TESSERA_TRY(const std::vector<cost::ScheduleMeasurement> known, store_.schedules(target_));
+    for (const cost::ScheduleMeasurement& one : known)
+      for (TaskState& state : states_) {
+        if (state.task->key != one.key) continue;
+        const auto schedule = lower::parse_group_schedule(one.schedule);
+        if (!schedule) continue;
+        const auto position = position_of(*state.task, *schedule);
+        if (!position) continue;
+        state.explorer.record(*position, one.ratio > 0 ? std::optional(one.ratio) : std::nullopt);
+        ++state.result.known;
+        if (!one.chosen) continue;
+        state.result.chosen = *schedule;
+        state.result.ratio = state.confirmed = one.ratio;
+        state.result.low = one.low;
+        state.result.high = one.high;
+      }
+    return Done{};
+  }
+
+  Expected<Done> time_defaults() {
+    for (TaskState& state : states_) {
+      if (is_stopped()) return Done{};
+      const lower::GroupSchedule usual = state.task->usual;
+      const auto timing =
+          meter_.measure(*state.task, std::span(&usual, 1), Meter::Effort::Quick)[0];
+      state.result.default_seconds = timing.timing.seconds;
+      state.is_exhausted = timing.status != Status::Measured;
+      if (state.is_exhausted) continue;
+      const auto position = position_of(*state.task, usual);
+      if (position) state.explorer.record(*position, 1.0);
+      report();
+    }
+    return Done{};
+  }
+
+  /// One batch of a task; a thorough measurement if it seems to have a gain.
+  Expected<Done> advance(TaskState& state) {
+    const std::vector<std::size_t> batch = state.explorer.next_batch(options_.batch);
+    if (batch.empty()) {
+      state.is_exhausted = true;
+      return Done{};
+    }
+    const double before = state.explorer.best() ? state.explorer.best()->second : 1;
+    TESSERA_TRY_DONE(measure(state, batch, Meter::Effort::Quick));
+    const double after = state.explorer.best() ? state.explorer.best()->second : 1;
+    const double gain = 1 - after / before;
+    state.expected_gain = gain > 0.01 ? std::max(gain / 2, state.expected_gain * kDecay)
+                                      : state.expected_gain * kDecay;
+    if (after < kWorthConfirming * state.confirmed && !is_stopped()) return confirm(state, after);
+    return Done{};
+  }
+
+  /// Measures the best candidates thoroughly, and chooses the fastest that is surely faster than
+  /// the default.
+  Expected<Done> confirm(TaskState& state, double quick) {
+    std::vector<std::size_t> best = state.explorer.fastest(kConfirmed);
+    if (state.result.chosen)
+      if (const auto now = position_of(*state.task, *state.result.chosen);
+          now && std::ranges::find(best, *now) == best.end())
+        best.push_back(*now);
+    state.confirmed = quick;
+    const auto measured = thorough(state, best);
+    for (std::size_t i = 0; i < best.size(); ++i)
+      if (measured[i].status == Status::Measured)
+        state.explorer.record(best[i], measured[i].timing.ratio);
+    TESSERA_TRY_DONE(put(state, best, measured));
+    std::optional<std::size_t> fastest;
+    for (std::size_t i = 0; i < best.size(); ++i)
+      if (measured[i].status == Status::Measured && measured[i].timing.high < 1 &&
+          (!fastest || measured[i].timing.ratio < measured[*fastest].timing.ratio))
+        fastest = i;
+    if (!fastest) return Done{};
+    const lower::GroupSchedule& schedule = state.task->space[best[*fastest]].schedule;
+    const cost::ScheduleTiming& timing = measured[*fastest].timing;
+    state.result.chosen = schedule;
+    state.result.ratio = timing.ratio;
+    state.result.low = timing.low;
+    state.result.high = timing.high;
+    return store_.choose(target_, state.task->key, lower::to_text(schedule));
+  }
+
+  std::vector<CandidateTiming> thorough(const TaskState& state,
+                                        const std::vector<std::size_t>& candidates) {
+    std::vector<lower::GroupSchedule> schedules;
+    for (const std::size_t i : candidates) schedules.push_back(state.task->space[i].schedule);
+    return meter_.measure(*state.task, schedules, Meter::Effort::Thorough);
+  }
+
+  Expected<Done> measure(TaskState& state, const std::vector<std::size_t>& batch,
+                         Meter::Effort effort) {
+    std::vector<lower::GroupSchedule> schedules;
+    std::vector<double> predicted;
+    for (const std::size_t i : batch) {
+      schedules.push_back(state.task->space[i].schedule);
+      predicted.push_back(std::exp(state.explorer.predicted(i)));
+    }
+    const std::vector<CandidateTiming> measured = meter_.measure(*state.task, schedules, effort);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (measured[i].status == Status::Stopped) continue;
+      const bool is_measured = measured[i].status == Status::Measured;
+      const double ratio = is_measured ? measured[i].timing.ratio : 0;
+      state.explorer.record(batch[i], is_measured ? std::optional(ratio) : std::nullopt);
+      state.result.trials.push_back({batch[i], watch_.seconds(), predicted[i], ratio});
+      if (!is_measured) ++state.result.failed;
+      ++trials_;
+    }
+    return put(state, batch, measured);
+  }
+
+  Expected<Done> put(const TaskState& state, const std::vector<std::size_t>& candidates,
+                     const std::vector<CandidateTiming>& measured) {
+    std::vector<cost::ScheduleMeasurement> rows;
+    const Task& task = *state.task;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (measured[i].status == Status::Stopped) continue;
+      const bool is_measured = measured[i].status == Status::Measured;
+      const cost::ScheduleTiming timing = is_measured ? measured[i].timing : cost::ScheduleTiming{};
+      const lower::GroupSchedule& schedule = task.space[candidates[i]].schedule;
+      rows.push_back({.key = task.key,
+                      .schedule = lower::to_text(schedule),
+                      .seconds = is_measured ? timing.seconds : 0,
+                      .ratio = is_measured ? timing.ratio : 0,
+                      .low = is_measured ? timing.low : 0,
+                      .high = is_measured ? timing.high : 0,
+                      .samples = timing.samples,
+                      .chosen = state.result.chosen && *state.result.chosen == schedule,
+                      .when = std::time(nullptr)});
+      if (!task.features.empty())
+        rows.back().features = fmt::format("{}", fmt::join(task.features[candidates[i]], " "));
+    }
+    return store_.put(target_, rows);
+  }
+
+  void report() const {
+    if (!options_.progress) return;
+    Progress now{.seconds = watch_.seconds(),
+                 .budget = options_.seconds,
+                 .tasks = states_.size(),
+                 .trials = trials_};
+    for (const TaskState& state : states_) {
+      now.default_seconds += state.seconds();
+      now.best_seconds += state.seconds() * state.result.ratio;
+    }
+    options_.progress(now);
+  }
+
+  Meter& meter_;
+  cost::Store& store_;
+  std::string target_;
+  const TuneOptions& options_;
+  std::vector<TaskState> states_;
+  std::size_t trials_ = 0;
+  Stopwatch watch_;
+};
+
+}  // namespace
+
+Expected<TuneResult> tune(const std::vector<Task>& tasks, Meter& meter, cost::Store& store,
+                          const std::string& target, const TuneOptions& options) {
+  return Tuner(tasks, meter, store, target, options).run();
+}
+
+Expected<program::ScheduleBook> tuned_schedules(const cost::Store& store,
+                                                const std::string& target) {
+  program::ScheduleBook book;
+  TESSERA_TRY(const std::vector<cost::ScheduleMeasurement> chosen, store.schedules(target, true));
+  for (const cost::ScheduleMeasurement& one : chosen)
+    if (auto schedule = lower::parse_group_schedule(one.schedule))
+      book.entries.insert_or_assign(one.key,
+                                    program::ScheduleBook::Entry{*std::move(schedule), ""});
+  return book;
+}
+
+}  // namespace tessera::tune

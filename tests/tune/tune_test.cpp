@@ -1,0 +1,157 @@
+#include "tessera/tune/tune.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tessera/support/digest.h"
+#include "tests/tune/example_task.h"
+
+namespace tessera::tune {
+namespace {
+
+using Status = CandidateTiming::Status;
+
+/// Meter without a clock: the time of a schedule is a hash of its text, or a given one.
+class FakeMeter : public Meter {
+ public:
+  double fastest = 0.6;       // ratio of the fastest schedules
+  double uncertainty = 0.01;  // half of the confidence interval
+  std::size_t measured = 0, thorough = 0;
+  std::atomic<bool>* stop_after_first = nullptr;
+
+  double ratio_of(const Task& task, const lower::GroupSchedule& schedule) const {
+    if (schedule == task.usual) return 1;
+    const std::string text = digest(lower::to_text(schedule));
+    return fastest + static_cast<double>(std::stoul(text.substr(0, 4), nullptr, 16)) / 65536;
+  }
+  static bool crashes(const lower::GroupSchedule& schedule) {
+    return digest(lower::to_text(schedule)).back() == '0';
+  }
+  std::vector<CandidateTiming> measure(const Task& task,
+                                       std::span<const lower::GroupSchedule> schedules,
+                                       Effort effort) override {
+    std::vector<CandidateTiming> result;
+    for (const lower::GroupSchedule& schedule : schedules) {
+      ++(effort == Effort::Quick ? measured : thorough);
+      const double ratio = ratio_of(task, schedule);
+      result.push_back({.timing = {.seconds = 1e-3 * ratio,
+                                   .ratio = ratio,
+                                   .low = ratio - uncertainty,
+                                   .high = ratio + uncertainty,
+                                   .samples = 10}});
+      if (crashes(schedule) && schedule != task.usual) result.back() = {.status = Status::Crashed};
+    }
+    if (stop_after_first != nullptr && schedules.size() > 1) *stop_after_first = true;
+    return result;
+  }
+};
+
+class Tune : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(store_.put(cost::Target(target_))); }
+  TuneResult tuned(const TuneOptions& options) {
+    auto result = tune(tasks_, meter_, store_, target_.name, options);
+    EXPECT_TRUE(result);
+    return result ? *std::move(result) : TuneResult{};
+  }
+  const cost::Target target_ = cost::target_of(machine::host(), 1);
+  cost::Store store_ = *cost::Store::open({});
+  const std::vector<Task> tasks_ = {matmul_task(), matmul_task(32, 64, 32)};
+  FakeMeter meter_;
+};
+
+TEST_F(Tune, ChoosesAFasterScheduleAndStoresEveryMeasurement) {
+  const TuneResult result = tuned({.most_trials = 64});
+  std::size_t trials = 0;
+  for (std::size_t t = 0; t < tasks_.size(); ++t) {
+    const TaskResult& task = result.tasks[t];
+    trials += task.trials.size();
+    ASSERT_TRUE(task.chosen);
+    EXPECT_LT(task.ratio, 0.9);
+    for (const Trial& trial : task.trials)
+      if (trial.ratio > 0) {
+        EXPECT_GE(trial.ratio, 0.96 * task.ratio);
+      }
+  }
+  EXPECT_GE(trials, 64u);
+  const auto stored = store_.schedules(target_.name);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->size(), trials);
+  const auto book = tuned_schedules(store_, target_.name);
+  ASSERT_TRUE(book);
+  EXPECT_EQ(book->entries.size(), 2u);
+  EXPECT_EQ(book->entries.at(tasks_[0].key).schedule, *result.tasks[0].chosen);
+}
+
+TEST_F(Tune, KeepsTheDefaultWhereTheGainIsWithinTheNoise) {
+  meter_.uncertainty = 1;
+  const TuneResult result = tuned({.most_trials = 64});
+  for (const TaskResult& task : result.tasks) EXPECT_FALSE(task.chosen);
+  EXPECT_GT(meter_.thorough, 0u);
+  EXPECT_TRUE(tuned_schedules(store_, target_.name)->entries.empty());
+}
+
+TEST_F(Tune, KeepsTheDefaultWhereNothingIsFaster) {
+  meter_.fastest = 1.02;
+  const TuneResult result = tuned({.most_trials = 64});
+  for (const TaskResult& task : result.tasks) EXPECT_FALSE(task.chosen);
+  EXPECT_EQ(meter_.thorough, 0u);
+}
+
+TEST_F(Tune, ResumesWithoutMeasuringAgain) {
+  tuned({.most_trials = 32});
+  const std::size_t before = store_.schedules(target_.name)->size();
+  const TuneResult again = tuned({.most_trials = 32});
+  std::size_t known = 0, trials = 0;
+  for (const TaskResult& task : again.tasks) {
+    known += task.known;
+    trials += task.trials.size();
+    EXPECT_TRUE(task.chosen);  // that of the first time, or a faster one
+  }
+  EXPECT_EQ(known, before);
+  EXPECT_EQ(store_.schedules(target_.name)->size(), before + trials);
+}
+
+TEST_F(Tune, CandidatesThatCrashCostThemselvesAlone) {
+  const TuneResult result = tuned({.most_trials = 200});
+  std::size_t failed = 0;
+  for (const TaskResult& task : result.tasks) {
+    failed += task.failed;
+    ASSERT_TRUE(task.chosen);
+    EXPECT_FALSE(FakeMeter::crashes(*task.chosen));
+  }
+  EXPECT_GT(failed, 0u);
+}
+
+TEST_F(Tune, TheSameMeasurementsAndSeedGiveTheSameChoices) {
+  const TuneResult first = tuned({.most_trials = 48, .seed = 5});
+  store_ = *cost::Store::open({});
+  ASSERT_TRUE(store_.put(cost::Target(target_)));
+  const TuneResult second = tuned({.most_trials = 48, .seed = 5});
+  for (std::size_t t = 0; t < tasks_.size(); ++t) {
+    EXPECT_EQ(first.tasks[t].chosen, second.tasks[t].chosen);
+    ASSERT_EQ(first.tasks[t].trials.size(), second.tasks[t].trials.size());
+    for (std::size_t i = 0; i < first.tasks[t].trials.size(); ++i)
+      EXPECT_EQ(first.tasks[t].trials[i].candidate, second.tasks[t].trials[i].candidate);
+  }
+}
+
+TEST_F(Tune, StopsAndKeepsWhatWasMeasured) {
+  std::atomic<bool> stop = false;
+  meter_.stop_after_first = &stop;
+  const TuneResult result = tuned({.seconds = 600, .stop = &stop});
+  EXPECT_EQ(result.end, TuneResult::End::Stopped);
+  EXPECT_EQ(store_.schedules(target_.name)->size(), 8u);
+}
+
+TEST_F(Tune, EndsWhenTheSpacesAreExhausted) {
+  const TuneResult result = tuned({.most_trials = 1'000'000});
+  EXPECT_EQ(result.end, TuneResult::End::Exhausted);
+  for (std::size_t t = 0; t < tasks_.size(); ++t)  // the default is known
+    EXPECT_EQ(result.tasks[t].trials.size() + 1, tasks_[t].space.size());
+}
+
+}  // namespace
+}  // namespace tessera::tune
