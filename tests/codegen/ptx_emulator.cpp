@@ -369,6 +369,8 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
         if (!std::equal(read.bytes.begin(), read.bytes.end(), read.at))
           machine->problem = "an operand was overwritten before its product was done";
     if (end != std::string::npos) std::copy_n(arguments, std::stoul(name.substr(end + 1)), results);
+  } else if (has("wgmma.pin")) {
+    std::copy_n(arguments, std::stoul(name.substr(name.find("pin.") + 4)), results);
   } else if (has("membar") || has("fence")) {
   } else {
     return false;
