@@ -62,6 +62,8 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"tile-structure",
      "text is well formed once it is read; the verifier guards what is built by hand"},
     {"tile-control", "of the C++ kernel language; tests/tile/lang_test.cpp looks at it"},
+    {"cost-model-malformed",
+     "cost models are embedded by the build; tests/lower/cost_model_test.cpp looks at it"},
     {"schedule-size", "the command line gives every axis a size"},
     {"schedule-stage", "a definition of the command line is one stage"},
     {"lower-unsupported", "part of a report: such an operator is interpreted"},
