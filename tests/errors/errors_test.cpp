@@ -45,8 +45,6 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"run-not-repeatable", "runs give the same bits; this one is for our own bugs"},
     {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
     {"output-unwritable", "depends on standard output; tests/cli/files_test.cpp looks at it"},
-    {"cost-model-malformed",
-     "cost models come with the library; tests/lower/cost_model_test.cpp looks at it"},
     {"cache-unusable", "depends on the disk; tests/runtime/object_cache_test.cpp looks at it"},
     {"cli-saved-program", "a case would be a binary file; tests/cli/compile_test.cpp looks at it"},
     {"store-damaged", "a case would be a binary file; tests/cost/store_test.cpp looks at it"},
