@@ -3,7 +3,8 @@
 usage: python bench/gpu/drawn_shapes.py [attention] [matmul] [conv] [rows] [--seed N] [--count N] [--json FILE] [--only TEXT]
 
 Every case is a model of one operator with its epilogue, compiled for cuda; its result is compared with torch in f32 first.
-Both are timed as CUDA graphs, replayed in a loop, alternating, best of several; ratio = torch's time over ours.
+Calls of ours and replays of torch's CUDA graph are timed in loops, alternating, best of several; ratio = torch's time over
+ours. Short cases contain the cost of our calls, a few microseconds.
 Peers: cuDNN's attention, cuBLAS with the epilogue by torch.compile, cuDNN's convolutions, for rows the bandwidth of a copy.
 Exit code 1: a result is wrong, or a case failed; 3: there is no GPU.
 """

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/driver/tune_model.h"
+#include "tessera/support/markup.h"
 
 namespace tessera {
 namespace {
@@ -44,13 +45,6 @@ std::string plot(std::vector<Dot> dots, const std::string& x_title, bool log_x) 
   return svg;
 }
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text)
-    result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return result;
-}
-
 }  // namespace
 
 std::string tune_page(const TunedModel& tuned, const std::string& title) {
@@ -60,7 +54,7 @@ std::string tune_page(const TunedModel& tuned, const std::string& title) {
       "<h1>Tuning of {0}</h1><p>target {1}, {2} tasks, {3:.1f} s; {4:.3f} ms with default "
       "schedules, {5:.3f} ms with the chosen ones</p>"
       "<table><tr><th>task<th>uses<th>default ms<th>ratio<th>trials<th>failed<th>schedule</tr>",
-      escaped(title), tuned.target, tuned.tasks.size(), tuned.result.seconds,
+      markup_text(title), tuned.target, tuned.tasks.size(), tuned.result.seconds,
       1e3 * tuned.default_seconds(), 1e3 * tuned.tuned_seconds());
   std::string plots;
   for (std::size_t i = 0; i < tuned.tasks.size(); ++i) {
@@ -68,16 +62,16 @@ std::string tune_page(const TunedModel& tuned, const std::string& title) {
     const tune::TaskResult& result = tuned.result.tasks[i];
     page +=
         fmt::format("<tr><td>{}<td>{:.0f}<td>{:.4f}<td>{:.3f}<td>{}<td>{}<td><code>{}</code></tr>",
-                    escaped(task.what), task.uses, 1e3 * result.default_seconds, result.ratio,
+                    markup_text(task.what), task.uses, 1e3 * result.default_seconds, result.ratio,
                     result.trials.size() + result.known, result.failed,
-                    escaped(lower::to_text(result.chosen.value_or(task.usual))));
+                    markup_text(lower::to_text(result.chosen.value_or(task.usual))));
     if (result.trials.empty()) continue;
     std::vector<Dot> over_time, against;
     for (const tune::Trial& trial : result.trials) {
       over_time.push_back({trial.at, trial.ratio});
       against.push_back({trial.predicted, trial.ratio});
     }
-    plots += fmt::format("<h3>{} <small>{}</small></h3>{} {}", escaped(task.what), task.key,
+    plots += fmt::format("<h3>{} <small>{}</small></h3>{} {}", markup_text(task.what), task.key,
                          plot(std::move(over_time), "seconds", false),
                          plot(std::move(against), "predicted ratio", true));
   }

@@ -443,15 +443,6 @@ Expected<ContractionTiling> chosen_tiling(const Contraction& c, const GroupOptio
   return tiling_of(c, std::get<ContractionSchedule>(*options.schedule), options, machine);
 }
 
-double multiply_adds(const Contraction& c) {
-  double all = 1;
-  for (const IndexAxes& axes : {c.batch, c.rows, IndexAxes{c.column}})
-    all *= static_cast<double>(count(axes));
-  for (const IndexAxis& axis : c.sums)
-    if (c.sums_over(axis)) all *= static_cast<double>(axis.extent);
-  return all;
-}
-
 Rounding rounding_of(const GroupOptions& options) {
   return {.to = options.contraction_dtype,
           .exact = options.exact,

@@ -101,6 +101,9 @@ struct Contraction {
   }
 };
 
+/// Multiply-adds of the fold; padding is none of it.
+double multiply_adds(const Contraction& contraction);
+
 /// Fused index variables, which are tiled as one axis.
 struct AxisGroup {
   IndexAxes axes = {};

@@ -83,14 +83,14 @@ bool ContractionCost::fuses_epilogue(const ContractionTiles& tiles) const {
 }
 
 double ContractionCost::program(std::int64_t m, std::int64_t n, const ContractionTiles& tiles,
-                                const How& how) const {
+                                const ProgramTraits& traits) const {
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
   const auto vectors = static_cast<double>(ceil_div(n, lanes_));
   // A row beside the last whole register tile costs more than its share.
   const double work = sum_ / at_once_ * vectors / 4 *
                       (static_cast<double>(m / register_rows_ * register_rows_) +
                        1.4 * static_cast<double>(m % register_rows_));
-  const double left = rows * sum_ * (how.in_place ? 0.8 : 1.2) * size_;
+  const double left = rows * sum_ * (traits.in_place ? 0.8 : 1.2) * size_;
   // Every tile of rows reads all of b again, from as near as it fits.
   const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4 * size_;
   const double right = columns * sum_ * size_ *
@@ -107,7 +107,7 @@ double ContractionCost::program(std::int64_t m, std::int64_t n, const Contractio
   const bool at_once = sum_ * columns * 4 <= static_cast<double>(machine_.l1d) / 2;
   const double finished = 1.2 + (near || at_once ? 0 : 8 / sum_);
   const double kept = (2 * rounds + 4) * (near ? 0.4 : fits ? 0.5 : 8);
-  const double sums = rows * vectors * (how.fused ? finished : kept);
+  const double sums = rows * vectors * (traits.fused ? finished : kept);
   const double calls =
       15 * rounds * static_cast<double>(ceil_div(m, register_rows_) * ceil_div(n, panels_.columns));
   return work + left + right + sums + calls + 1000;

@@ -29,11 +29,11 @@ class ContractionCost {
   using Sizes = std::vector<std::pair<std::int64_t, std::int64_t>>;
   static Sizes cut(const Sizes& sizes, std::int64_t extent, std::int64_t tile);
 
-  struct How {
+  struct ProgramTraits {
     bool in_place, fused;
   };
   double program(std::int64_t m, std::int64_t n, const ContractionTiles& tiles,
-                 const How& how) const;
+                 const ProgramTraits& traits) const;
 
   const Contraction& c_;
   tile::cpu::Panels panels_;

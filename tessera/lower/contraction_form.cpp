@@ -408,13 +408,6 @@ void sum_shifted_bytes(Contraction& c, const Factors& factors) {
     c.bytes->b_sums = c.known_b ? c.weight + ".sums" : sums(factors.second, "b");
 }
 
-/// Multiply-adds.
-double work_of(const Contraction& c) {
-  double all = static_cast<double>(c.column.extent);
-  for (const IndexAxes& axes : {c.batch, c.rows, c.sums}) all *= static_cast<double>(count(axes));
-  return all;
-}
-
 /// The factor a or b as a view of memory, or computed ahead where that is not too much.
 std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::string& prefix,
                                 const AxisExtents& extents,
@@ -428,7 +421,8 @@ std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::
     for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
     if (rounding->to != DType::F32) variables.copies = rounding->to;
     // A copy is read and written once.
-    variables.aligned = !c.bytes && c.column.extent >= kLeastColumns && work_of(c) >= kLeastWork;
+    variables.aligned =
+        !c.bytes && c.column.extent >= kLeastColumns && multiply_adds(c) >= kLeastWork;
   }
   if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
     return strided;
@@ -458,6 +452,15 @@ std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::
 std::int64_t count(const IndexAxes& axes) {
   std::int64_t all = 1;
   for (const IndexAxis& axis : axes) all *= axis.extent;
+  return all;
+}
+
+double multiply_adds(const Contraction& c) {
+  double all = 1;
+  for (const IndexAxes& axes : {c.batch, c.rows, IndexAxes{c.column}})
+    all *= static_cast<double>(count(axes));
+  for (const IndexAxis& axis : c.sums)
+    if (c.sums_over(axis)) all *= static_cast<double>(axis.extent);
   return all;
 }
 

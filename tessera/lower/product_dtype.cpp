@@ -7,10 +7,6 @@
 namespace tessera::lower {
 namespace {
 
-bool is_half(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16;
-}
-
 /// Whether every value of an expression is a number of a 16-bit float type.
 bool is_exact_in(DType dtype, const Scalar& scalar, const tile::Stage& stage) {
   const auto exact = [&](const Scalar& part) { return is_exact_in(dtype, part, stage); };

@@ -242,8 +242,8 @@ std::vector<Cone> Cones::after_matmuls(std::size_t node) const {
       const auto kind = graph_.nodes()[n].op->kind();
       plain = plain && (kind == OpDef::Kind::Core || kind == OpDef::Kind::Composite);
     }
-    // What compares scores with numbers tells rows that are masked as a whole, by NaN or infinity,
-    // from the others: proofs over real numbers do not see that.
+    // Comparisons of scores (IsNaN, == -inf) give fully masked rows another result than softmax,
+    // which proofs over the reals do not distinguish: such cones are not attention.
     const Functions comparisons = bit(Fn::Equal) | bit(Fn::Less) | bit(Fn::LessEqual);
     if (!plain || (applied & bit(Fn::Exp)) == 0 || (applied & comparisons) != 0) continue;
     if (auto cone = over(nodes, results[0])) found.push_back(*std::move(cone));

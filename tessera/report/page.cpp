@@ -10,6 +10,7 @@
 #include "tessera/report/compare.h"
 #include "tessera/report/layout.h"
 #include "tessera/report/page_sources.h"
+#include "tessera/support/markup.h"
 
 namespace tessera::report {
 namespace {
@@ -131,21 +132,6 @@ nlohmann::json layouts_of(const EventLog& log) {
   return layouts;
 }
 
-/// Text for an element.
-std::string html_text(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '&': result += "&amp;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
-
 std::string title_of(const EventLog& log) {
   if (const auto* model = log.last<Model>()) {
     std::string title = model->file.empty() ? model->name : model->file;
@@ -177,7 +163,7 @@ std::string page(const EventLog& log, const EventLog* other) {
     TESSERA_CHECK(at != std::string::npos, "page.html has no {}", mark);
     html.replace(at, mark.size(), text);
   };
-  const std::string title = html_text(title_of(log));
+  const std::string title = markup_text(title_of(log));
   fill("{{title}}", title);
   fill("{{heading}}", title);
   fill("{{css}}", page_css());

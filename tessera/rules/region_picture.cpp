@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tessera/prove/sizes.h"
+#include "tessera/support/markup.h"
 
 namespace tessera::rules {
 namespace {
@@ -31,19 +32,6 @@ std::int64_t number(const Dim& dim, const SizeValues& sizes) {
     return it == sizes.end() ? std::nullopt : std::optional(Dim(it->second));
   });
   return value.constant().value_or(1);
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<')
-      result += "&lt;";
-    else if (c == '&')
-      result += "&amp;";
-    else
-      result += c;
-  }
-  return result;
 }
 
 /// Rows and columns of the drawing: the axes that are restricted, else the last ones.
@@ -107,7 +95,7 @@ Expected<std::string> region_picture(const Rule& rule) {
   }
   for (const Box& box : region) {
     body += fmt::format("<text x='{}' y='{}'>corrected: {}</text>\n", kMargin, top,
-                        escaped(in_words(box)));
+                        markup_text(in_words(box)));
     top += kCell + 4;
   }
   return fmt::format(

@@ -55,6 +55,10 @@ Sort sort_of(DType dtype);
 inline bool is_float(DType dtype) {
   return sort_of(dtype) == Sort::Value;
 }
+/// Whether a dtype is f16 or bf16.
+inline bool is_half(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16;
+}
 inline bool is_integer(DType dtype) {
   return sort_of(dtype) == Sort::Integer || sort_of(dtype) == Sort::Unsigned;
 }

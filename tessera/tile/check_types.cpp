@@ -359,7 +359,8 @@ class Checker : private OperationTypes {
     if (!x.is_number() || !result.is_number() || x.shape != result.shape ||
         byte_width(x.dtype) != byte_width(result.dtype) || x.dtype == DType::Bool ||
         result.dtype == DType::Bool) {
-      return wrong("numbers and a result of the same shape whose elements are as wide, or pointers and i64");
+      return wrong(
+          "numbers and a result of the same shape whose elements are as wide, or pointers and i64");
     }
     return Done{};
   }
@@ -410,9 +411,8 @@ class Checker : private OperationTypes {
       return wrong("tiles a[m, k], b[k, n], c[m, n]");
     }
     const auto is_byte = [](DType dtype) { return dtype == DType::I8 || dtype == DType::U8; };
-    const bool halves = a.dtype == DType::F16 || a.dtype == DType::BF16;
     const bool floats = is_float(a.dtype) && a.dtype == b.dtype &&
-                        (c.dtype == a.dtype || (halves && c.dtype == DType::F32));
+                        (c.dtype == a.dtype || (is_half(a.dtype) && c.dtype == DType::F32));
     const bool bytes = is_byte(a.dtype) && is_byte(b.dtype) && c.dtype == DType::I32;
     if (!floats && !bytes) {
       return wrong("floats of one type, f16 and bf16 into f32 too, or i8 and u8 into i32");

@@ -23,10 +23,6 @@ DType own_dtype(Sort sort) {
   return kOwn[kind_of(sort)];
 }
 
-bool is_half(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16;
-}
-
 /// Promotion of a C++ number with the dtype of a value.
 DType with_number(Sort number, DType dtype, Division division) {
   if (kind_of(number) > kind_of(dtype)) return number == Sort::Value ? DType::F32 : DType::I32;

@@ -9,10 +9,6 @@ namespace {
 using tile::Function;
 using Predicate = llvm::CmpInst::Predicate;
 
-bool is_half(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16;
-}
-
 /// Functions of f32 or f64.
 Lanes map_floats(Function function, std::span<const Lanes> in, Precision precision, Sign sign) {
   const Lanes &a = in.front(), &b = in.size() > 1 ? in[1] : a;

@@ -10,10 +10,6 @@
 namespace tessera::tile::cpu {
 namespace {
 
-bool is_narrow(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16;
-}
-
 /// dot(a, b, c) of narrow c  =>  cast(dot(a, b, cast(c)))
 void widen_dots(Kernel& kernel, Region& region) {
   std::vector<OpId> ops;
@@ -24,7 +20,7 @@ void widen_dots(Kernel& kernel, Region& region) {
       kernel.ops[id].regions[i] = std::move(inner);
     }
     const bool widens =
-        kernel.ops[id].code == Code::Dot && is_narrow(kernel.type(kernel.ops[id].out[0]).dtype);
+        kernel.ops[id].code == Code::Dot && is_half(kernel.type(kernel.ops[id].out[0]).dtype);
     if (!widens) {
       ops.push_back(id);
       continue;

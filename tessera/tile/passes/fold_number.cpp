@@ -117,8 +117,7 @@ const Row* row_of(const std::array<Row, n>& table, Function function) {
 /// Whether a cast is lossless.
 bool widens(DType from, DType to) {
   if (is_float(from) || is_float(to)) {
-    const bool narrow = from == DType::F16 || from == DType::BF16;
-    return (narrow && (to == DType::F32 || to == DType::F64)) ||
+    return (is_half(from) && (to == DType::F32 || to == DType::F64)) ||
            (from == DType::F32 && to == DType::F64);
   }
   if (from == DType::Bool || to == DType::Bool) return false;
