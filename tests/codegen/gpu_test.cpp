@@ -11,6 +11,7 @@
 #include "tessera/runtime/cuda/device.h"
 #include "tests/codegen/both_ways.h"
 #include "tests/codegen/launch_lines.h"
+#include "tests/tile/random_kernel.h"
 
 // What needs a GPU: what emulated threads cannot tell.
 
@@ -205,6 +206,37 @@ TEST_P(Gpu, RunsKernelsAsTheInterpreterDoes) {
       }
     }
   }
+}
+
+/// A number in the environment, for longer runs than the tests need.
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST_P(Gpu, RunsRandomKernelsAsTheInterpreterDoes) {
+  const auto first = from_environment("TESSERA_RANDOM_SEED", 20000);
+  const auto count = static_cast<int>(from_environment("TESSERA_RANDOM_KERNELS", 200));
+  testing::for_each_random_kernel(
+      first, count, {.steps = 32}, [&](const testing::RandomKernel& random) {
+        testing::Memory expected = random.memory, found = random.memory;
+        const auto run = tile::interpret(random.kernel, random.arguments(expected), random.grid);
+        ASSERT_TRUE(run) << to_string(run.error());
+        std::vector<tile::Argument> arguments = random.arguments(found);
+        std::vector<Memory> memory;
+        for (const auto& bytes : found) {
+          memory.push_back(filled(static_cast<std::int64_t>(bytes.size()), 0));
+          ASSERT_TRUE(memory.back().write(bytes));
+        }
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+          if (!random.buffer[i]) continue;
+          const std::size_t b = *random.buffer[i];
+          arguments[i].data = at(memory[b], arguments[i].data - found[b].data());
+        }
+        launch(random.kernel, arguments, random.grid);
+        for (std::size_t i = 0; i < found.size(); ++i) ASSERT_TRUE(memory[i].read(found[i]));
+        EXPECT_EQ(testing::difference(random, expected, found, 0), "");
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(, Gpu, ::testing::Bool());

@@ -6,6 +6,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <ucontext.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "tessera/codegen/ptx/block.h"
 #include "tessera/codegen/ptx/instructions.h"
@@ -70,6 +72,16 @@ struct Fiber {
   std::vector<Read> reads;
 };
 
+/// The last accesses of a byte of memory by threads of the block that runs.
+struct LastAccesses {
+  struct Access {
+    int epoch = -1, warp_epoch = -1;
+    std::size_t thread = 0;
+  };
+  Access write = {}, read = {}, other_read = {};
+};
+constexpr std::uint64_t kLine = 16;  // bytes whose accesses are found together
+
 struct Machine {
   std::vector<std::string> names;  // of the operations
   std::vector<Fiber> fibers;
@@ -81,6 +93,11 @@ struct Machine {
   void (*kernel)(const std::uint64_t*) = nullptr;
   const std::uint64_t* words = nullptr;
   std::string problem;
+  // Accesses of two threads are ordered if their epochs differ: a barrier was between them, of any
+  // threads, or within a warp an instruction of all its lanes.
+  int epoch = 0;
+  std::vector<int> warp_epochs;
+  std::unordered_map<std::uint64_t, std::array<LastAccesses, kLine>> accesses;  // by line
 };
 
 // The JIT's code calls back without an argument of ours.
@@ -393,6 +410,38 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
   swapcontext(&fiber.context, &machine->scheduler);
 }
 
+/// Called before each load and store of global and shared memory: two threads that access a byte,
+/// one of them writing, must be ordered. Writes of the same byte by several threads are not
+/// reported: they may write the same value.
+void access(std::uint64_t address, std::uint32_t bytes, bool writes) {
+  const std::size_t thread = machine->current;
+  const LastAccesses::Access now = {machine->epoch, machine->warp_epochs[thread / kWarp], thread};
+  const auto races = [&](const LastAccesses::Access& earlier) {
+    if (earlier.epoch != now.epoch || earlier.thread == thread) return false;
+    return earlier.thread / kWarp != thread / kWarp || earlier.warp_epoch == now.warp_epoch;
+  };
+  auto* line = &machine->accesses[address / kLine];
+  for (std::uint64_t at = address; at < address + bytes; ++at) {
+    if (at % kLine == 0 && at != address) line = &machine->accesses[at / kLine];
+    LastAccesses& last = (*line)[at % kLine];
+    if (writes ? races(last.read) || races(last.other_read) : races(last.write)) {
+      const LastAccesses::Access& earlier = !writes            ? last.write
+                                            : races(last.read) ? last.read
+                                                               : last.other_read;
+      machine->problem =
+          fmt::format("thread {} {} what thread {} {}, without a barrier between", thread,
+                      writes ? "writes" : "reads", earlier.thread, writes ? "reads" : "writes");
+      return;
+    }
+    if (writes) {
+      last.write = now;
+    } else {
+      if (last.read.thread != thread) last.other_read = last.read;
+      last.read = now;
+    }
+  }
+}
+
 void start() {
   machine->kernel(machine->words);
   machine->fibers[machine->current].wait = Wait::Done;
@@ -421,6 +470,7 @@ void run_warp(std::size_t first) {
     if (lanes[0].wait != Wait::Warp || !machine->problem.empty()) return;
     together(lanes, machine->names[static_cast<std::size_t>(lanes[0].operation)]);
     for (std::size_t lane = 0; lane < 32; ++lane) lanes[lane].wait = Wait::None;
+    ++machine->warp_epochs[first / kWarp];
   }
 }
 
@@ -438,6 +488,7 @@ void run_group(std::size_t first, std::size_t count, bool backwards) {
     // The others wait for another warpgroup, and come later; or never.
     if (waiting < 4) return;
     multiply64(lanes, machine->names[static_cast<std::size_t>(lanes[0].operation)]);
+    ++machine->epoch;
     for (std::size_t lane = 0; lane < count; ++lane) lanes[lane].wait = Wait::None;
   }
 }
@@ -462,12 +513,15 @@ bool any_goes_on() {
     fiber.wait = Wait::None;
     any = true;
   }
+  ++machine->epoch;
   return any;
 }
 
 void run_block(bool backwards) {
   machine->eager = backwards;
   machine->meetings.clear();
+  machine->accesses.clear();
+  machine->warp_epochs.assign(machine->fibers.size() / kWarp, 0);
   for (Fiber& fiber : machine->fibers) {
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
@@ -493,6 +547,27 @@ void run_block(bool backwards) {
   }
 }
 
+/// Inserts calls of `access` before loads and stores of global and shared memory.
+void report_accesses(llvm::Function& function) {
+  llvm::Module& module = *function.getParent();
+  llvm::IRBuilder<> ir(module.getContext());
+  const llvm::FunctionCallee report = module.getOrInsertFunction(
+      "tessera_access", ir.getVoidTy(), ir.getInt64Ty(), ir.getInt32Ty(), ir.getInt1Ty());
+  std::vector<llvm::Instruction*> found;
+  for (llvm::Instruction& instruction : llvm::instructions(function))
+    if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) found.push_back(&instruction);
+  for (llvm::Instruction* instruction : found) {
+    llvm::Value* pointer = llvm::getLoadStorePointerOperand(instruction);
+    const unsigned space = pointer->getType()->getPointerAddressSpace();
+    if (space != ptx::kGlobal && space != ptx::kShared) continue;
+    ir.SetInsertPoint(instruction);
+    const auto bytes = static_cast<std::uint32_t>(
+        module.getDataLayout().getTypeStoreSize(llvm::getLoadStoreType(instruction)));
+    ir.CreateCall(report, {ir.CreatePtrToInt(pointer, ir.getInt64Ty()), ir.getInt32(bytes),
+                           ir.getInt1(llvm::isa<llvm::StoreInst>(instruction))});
+  }
+}
+
 /// Replaces NVVM's intrinsics by calls of `enter`, and writes a function that is given the words.
 void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::string>& names) {
   llvm::LLVMContext& context = module.getContext();
@@ -507,6 +582,7 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
       if (call->getCalledFunction()->getName().starts_with("llvm.nvvm.") ||
           call->getCalledFunction()->getName().starts_with(ptx::kSpecial))
         calls.push_back(call);
+  report_accesses(*entry);
   auto* slots = llvm::ArrayType::get(ir.getInt64Ty(), kSlots);
   ir.SetInsertPoint(&entry->getEntryBlock().front());
   llvm::Value* arguments = ir.CreateAlloca(slots);
@@ -587,6 +663,8 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   llvm::orc::SymbolMap symbols;
   symbols[(*jit)->mangleAndIntern("tessera_enter")] = {llvm::orc::ExecutorAddr::fromPtr(&enter),
                                                        llvm::JITSymbolFlags::Exported};
+  symbols[(*jit)->mangleAndIntern("tessera_access")] = {llvm::orc::ExecutorAddr::fromPtr(&access),
+                                                        llvm::JITSymbolFlags::Exported};
   if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)))
     return problem_of(std::move(error));
   if (auto error = (*jit)->addIRModule({std::move(made.module), std::move(context)}))

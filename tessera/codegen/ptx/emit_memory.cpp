@@ -73,9 +73,9 @@ void Emitter::in_order(const Access& access) {
   llvm::Value* may_meet = ir_.getFalse();
   for (const Access& earlier : accesses_) {
     if (!access.writes && !earlier.writes) continue;
-    // Threads that hold the same elements in both accesses do not conflict.
+    // Threads that hold the same elements in both accesses, each alone, do not conflict.
     overlaps = overlaps || !access.known || !earlier.known || access.at != earlier.at ||
-               access.layout != earlier.layout;
+               access.layout != earlier.layout || access.layout->replicated();
     if (overlaps) break;
     may_meet = ir_.CreateOr(may_meet, overlap(access, earlier));
   }

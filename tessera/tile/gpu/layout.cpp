@@ -174,6 +174,11 @@ std::int64_t Layout::offset(int axis, int reg) const {
   return offset;
 }
 
+bool Layout::replicated() const {
+  return std::any_of(threads_.begin(), threads_.end(),
+                     [](const IndexBit& bit) { return bit.axis < 0; });
+}
+
 int Layout::run(int axis) const {
   int bits = 0;
   for (const IndexBit& bit : registers_) {

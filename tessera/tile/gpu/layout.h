@@ -64,6 +64,8 @@ class Layout {
   const std::vector<IndexBit>& register_bits() const { return registers_; }
   const std::vector<IndexBit>& thread_bits() const { return threads_; }
   int registers() const { return 1 << registers_.size(); }
+  /// Whether several threads hold an element. One of them stores it, all of them load it.
+  bool replicated() const;
 
   /// Number of indices along an axis, padded: a power of two, at least the extent of the tile.
   std::int64_t extent(int axis) const;
