@@ -1,4 +1,5 @@
 #include "tessera/lower/contraction.h"
+#include "tessera/lower/split_fold.h"
 
 #include <fmt/format.h>
 
@@ -452,7 +453,14 @@ Rounding rounding_of(const GroupOptions& options) {
 /// The sum in parts by some programs, and their sum by others.
 Expected<Attempt> lower_in_parts(const Contraction& whole, const SplitK& cut, const Group& group,
                                  const machine::Machine& machine, const GroupOptions& options) {
-  const tile::Stages stages = split_k(whole, cut);
+  const std::int64_t extent = std::ranges::find(whole.sums, cut.axis, &IndexAxis::name)->extent;
+  const tile::Stages stages =
+      split_fold(*whole.stage, {.fold = whole.fold,
+                                .axis = cut.axis,
+                                .parts = cut.parts,
+                                .length = cut.length,
+                                .goes_past = cut.length * cut.parts > extent,
+                                .unrolled = true});
   const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
   const auto contraction = contraction_of(first, rounding_of(options));
   if (!contraction) return Attempt{};

@@ -193,9 +193,6 @@ struct SplitK {
 /// Number of split-K parts that fills a GPU; 1: the grid is large enough without.
 SplitK choose_split_k(const Contraction& contraction, const GroupOptions& options,
                       const machine::Machine& machine);
-/// Stages of a split-K contraction: partial sums along the first axis of a temporary tensor, and
-/// their reduction with the epilogue.
-tile::Stages split_k(const Contraction& contraction, const SplitK& cut);
 
 /// Reduction axes, with adjacent axes fused where both operands allow it.
 AxisGroups merged_sums(const Contraction& contraction);

@@ -1,9 +1,14 @@
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "tessera/expr/segments.h"
 #include "tessera/expr/transform.h"
 #include "tessera/lower/affine.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/target_traits.h"
+#include "tessera/tile/passes/for_grid.h"
+#include "tessera/tile/passes/merge.h"
 
 namespace tessera::lower {
 
@@ -44,7 +49,39 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
     return Scalar(Node(node::Read{read.operand, read.sort, std::move(at), nullptr}));
   };
   made.output.value = transform(segments.parts[part].value);
+  erase_unread_operands(made);
   return made;
+}
+
+/// Kernels of several parts each: launches cost more than copies of a few thousand elements.
+std::vector<Lowered> merged(std::vector<Lowered> parts) {
+  constexpr std::size_t kMostWords = 400;  // of arguments: 4096 bytes are allowed everywhere
+  std::vector<Lowered> result;
+  for (std::size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    std::vector<tile::Kernel> kernels;
+    std::vector<std::int64_t> programs;
+    Lowered made;
+    std::size_t words = 0;
+    for (end = begin; end < parts.size(); ++end) {
+      Lowered& part = parts[end];
+      for (const tile::ValueId param : part.kernel.params())
+        words += 1 + 2 * part.kernel.type(param).shape.size();
+      if (words > kMostWords && end > begin) break;
+      programs.push_back(part.grid[0] * part.grid[1] * part.grid[2]);
+      kernels.push_back(tile::along_one_axis(part.kernel, part.grid));
+      std::ranges::move(part.arguments, std::back_inserter(made.arguments));
+      std::ranges::move(part.offsets, std::back_inserter(made.offsets));
+    }
+    if (end == begin + 1) {
+      parts[begin].arguments = std::move(made.arguments);
+      result.push_back(std::move(parts[begin]));
+      continue;
+    }
+    made.kernel = tile::merge(kernels, programs);
+    made.grid = {std::accumulate(programs.begin(), programs.end(), std::int64_t{0}), 1, 1};
+    result.push_back(std::move(made));
+  }
+  return result;
 }
 
 }  // namespace
@@ -87,7 +124,8 @@ Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine
     });
     if (!type.is_view() || type.shape.size() != shape.size() || !plain) return Attempt{};
     type.strides = strides;
-    lowered.offset = begin * strides[along];
+    lowered.offsets.resize(lowered.arguments.size());
+    lowered.offsets.back() = begin * strides[along];
     code.kernels.push_back(std::move(lowered));
     for (Packing& packing : made->packings)
       if (std::ranges::none_of(code.packings, [&](const Packing& other) {
@@ -95,6 +133,7 @@ Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine
           }))
         code.packings.push_back(std::move(packing));
   }
+  if (traits_of(machine).has_thread_blocks) code.kernels = merged(std::move(code.kernels));
   return Attempt(std::move(code));
 }
 

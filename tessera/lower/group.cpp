@@ -102,9 +102,9 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
     options.schedule.reset();
   }
   // The special ones first: what two of them can do, the earlier does faster.
-  constexpr std::array<Strategy, 7> kStrategies = {
-      lower_scatter, lower_attention, lower_winograd,   lower_contraction,
-      lower_copy,    lower_rows,      lower_elementwise};
+  constexpr std::array<Strategy, 8> kStrategies = {
+      lower_scatter, lower_attention, lower_winograd,        lower_contraction,
+      lower_copy,    lower_rows,      lower_split_reduction, lower_elementwise};
   return lower_by(kStrategies, group, machine, options);
 }
 

@@ -67,7 +67,8 @@ GroupOptions effective_options(const Group& group, const machine::Machine& machi
                                GroupOptions options);
 
 /// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
-/// copy, rows, elementwise. `lower-unsupported` if it cannot be expressed as tile kernels.
+/// copy, rows, split reduction, elementwise. `lower-unsupported` if it cannot be expressed as tile
+/// kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
@@ -92,6 +93,7 @@ Expected<Attempt> lower_attention(const Group&, const machine::Machine&, const G
 Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_split_reduction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_copy(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_elementwise(const Group&, const machine::Machine&, const GroupOptions&);
 

@@ -348,6 +348,12 @@ bool is_wide(const Stage& stage) {
   return wide;
 }
 
+void erase_unread_operands(Stage& stage) {
+  std::set<std::string> names;
+  for_each_read(stage.output.value, [&](const node::Read& read) { names.insert(read.operand); });
+  std::erase_if(stage.operands, [&](const Operand& o) { return !names.contains(o.name); });
+}
+
 Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages) {
   std::vector<Operand> result;
   const auto add = [&](const std::string& name, DType dtype, const Shape& shape,

@@ -13,11 +13,17 @@ namespace tessera::lower {
 
 /// Lowered kernel with its grid. Its parameters are the tensors that `arguments` names, the result
 /// last: dense views, or pointers for tensors of rank 0, of rank above eight or without elements.
+/// A copy has views of parts of its result, each a parameter.
 struct Lowered {
   tile::Kernel kernel;
   tile::Grid grid = {1, 1, 1};
   std::vector<std::string> arguments = {};
-  std::int64_t offset = 0;  // of the written part in the result, in elements
+  /// Where the view of a parameter begins in its tensor, in elements; 0 for those beyond the end.
+  std::vector<std::int64_t> offsets = {};
+
+  std::int64_t offset(std::size_t parameter) const {
+    return parameter < offsets.size() ? offsets[parameter] : 0;
+  }
 };
 
 /// Lowers a schedule to tile kernels, one per stage with loops of its own. Values are computed in
@@ -52,6 +58,9 @@ Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Ma
 
 /// Whether a stage is computed in f64: an f64 tensor or a cast to f64 occurs.
 bool is_wide(const tile::Stage& stage);
+
+/// Erases operands that the stage's output does not read.
+void erase_unread_operands(tile::Stage& stage);
 
 /// Types of the tensors that stages read and write.
 Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages);

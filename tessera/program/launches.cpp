@@ -82,9 +82,7 @@ runtime::step::Launch launch_of(
   for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
     const runtime::Address& at = address_of(lowered.arguments[i]);
     const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
-    const bool is_result = i + 1 == lowered.arguments.size();
-    const std::int64_t offset =
-        at.offset + (is_result ? lowered.offset * byte_width(type.dtype) : 0);
+    const std::int64_t offset = at.offset + lowered.offset(i) * byte_width(type.dtype);
     launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
                               .at = {.value = at.value, .offset = offset},
                               .bytes = out.value(at.value).bytes - offset});

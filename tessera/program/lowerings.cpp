@@ -82,7 +82,7 @@ std::shared_ptr<const Lowering> Lowerings::of(const CanonicalGroup& group) {
     for (const lower::Lowered& lowered : lowering->made->kernels) {
       lowering->fingerprints.push_back(tile::fingerprint(lowered.kernel));
       all += fmt::format("{} {} {} {} {}:", lowered.grid[0], lowered.grid[1], lowered.grid[2],
-                         lowered.offset, lowering->fingerprints.back().size());
+                         fmt::join(lowered.offsets, ","), lowering->fingerprints.back().size());
       all += lowering->fingerprints.back();
       lowering->launches += std::ranges::count(lowered.grid, 0) == 0 ? 1 : 0;
     }

@@ -51,7 +51,7 @@ class Packer {
     const lower::Group group{
         .stages = *stages, .results = {packing.outputs[0].name}, .weights = {}};
     auto lowered = lower::lower_group(group, machine::host());
-    if (!lowered || lowered->kernels.size() != 1 || lowered->kernels[0].offset != 0 ||
+    if (!lowered || lowered->kernels.size() != 1 || !lowered->kernels[0].offsets.empty() ||
         !lowered->packings.empty())
       return std::nullopt;
     auto kernel = codegen::compile(lowered->kernels[0].kernel, {.cache = options_.cache});

@@ -51,9 +51,11 @@ inline Expected<Tensors> by_group(const GroupCode& code, const tile::Stages& sta
         data = buffer.data();
         size = buffer.size();
       }
-      arguments.push_back(type.is_view() ? tile::Argument::view(type.dtype, data, type.shape)
-                                         : tile::Argument::pointer(
-                                               type.dtype, data, static_cast<std::int64_t>(size)));
+      data += lowered.offset(i) * byte_width(type.dtype);
+      arguments.push_back(
+          type.is_view()
+              ? tile::Argument::view(type.dtype, data, type.shape, type.strides)
+              : tile::Argument::pointer(type.dtype, data, static_cast<std::int64_t>(size)));
     }
     if (by == By::Interpreter) {
       TESSERA_TRY_DONE(tile::interpret(lowered.kernel, arguments, lowered.grid));

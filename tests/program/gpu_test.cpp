@@ -114,6 +114,40 @@ TEST(GpuProgram, NarrowGroupsStoreNothingOutside) {
                                  random_f32({24}, 3)}});
 }
 
+TEST(GpuProgram, PartsOfAConcatenationAreCopiedByOneLaunch) {
+  const CompileReport report = expect_same_on_gpu(
+      {.graph = "graph(x: f32[1, 6, 5, 7]) { a = slice(x, [0, 0, 0, 0], [1, 1, 5, 7]) "
+                "b = slice(x, [0, 1, 0, 1], [1, 6, 5, 6]) c = pad(b, [0, 0, 0, 1, 0, 0, 0, 1]) "
+                "return concat(x, a, c, a, x) {axis=1} }",
+       .inputs = {random_f32({1, 6, 5, 7}, 1)}});
+  const auto copies = [](const auto& step) { return step.what.find("concat") != step.what.npos; };
+  EXPECT_EQ(std::ranges::count_if(report.steps, copies), 1);
+}
+
+TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
+  const auto strategy = [](const char* graph, const std::vector<std::int64_t>& shape) {
+    const CompileReport report =
+        expect_same_on_gpu({.graph = graph, .inputs = {random_f32(shape, 1)}});
+    return report.steps.empty() ? "" : report.steps.back().strategy;
+  };
+  const auto of_parts = ::testing::HasSubstr("reduction in");
+  EXPECT_THAT(
+      strategy("graph(x: f32[1, 20, 48, 40]) { return global_average_pool(x) }", {1, 20, 48, 40}),
+      ::testing::AnyOf(of_parts, ::testing::HasSubstr("rows")));
+  EXPECT_THAT(strategy("graph(x: f32[48, 40, 20]) { return reduce_mean(relu(add(x, 0.5)), [0, 1]) "
+                       "{keepdims=0} }",
+                       {48, 40, 20}),
+              of_parts);
+  EXPECT_THAT(strategy("graph(x: f32[3000, 20]) { return sub(reduce_max(x, [0]) {keepdims=1}, 1.0)"
+                       " }",
+                       {3000, 20}),
+              of_parts);
+  // A prime number of elements is not split.
+  EXPECT_THAT(
+      strategy("graph(x: f32[3001, 20]) { return reduce_max(x, [0]) {keepdims=1} }", {3001, 20}),
+      ::testing::Not(of_parts));
+}
+
 TEST(GpuProgram, RunsOnOlderGpusToo) {
   expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
 }
