@@ -131,7 +131,9 @@ class RewriteRecords {
     record.by = by;
     record.times += times;
     record.rejected = rejected_;
-    if (!where.empty() && record.where.size() < kMostPlaces) record.where.push_back(where);
+    if (!where.empty() && record.where.size() < kMostPlaces &&
+        std::ranges::find(record.where, where) == record.where.end())
+      record.where.push_back(where);
   }
   report::Rewrite& of(const std::string& rule, const std::string& by) {
     return records_[{by, rule}];
@@ -317,16 +319,23 @@ Expected<Done> add_search(report::EventLog& log, const SearchReport& search) {
   log.add(std::move(record));
   RewriteRecords rewrites(!search.kept);
   for (const std::string& rule : search.found.normalization) rewrites.add(rule, "search", {}, 1);
-  for (const search::Choice& choice : search.found.choices)
+  const auto is_named = [](const std::string& value) { return !value.starts_with('%'); };
+  for (const search::Choice& choice : search.found.choices) {
+    // A value that an earlier rule made has no name in the model: its region stands for it.
+    const auto named =
+        std::ranges::find_if(choice.rules, is_named, &search::RuleApplication::where);
+    const std::string region = named == choice.rules.end() ? "" : named->where;
     for (const search::RuleApplication& step : choice.rules) {
-      rewrites.add(step.rule, "search", step.where, step.times);
+      const std::string where = is_named(step.where) ? step.where : region;
+      rewrites.add(step.rule, "search", where, step.times);
       report::Rewrite& rewrite = rewrites.of(step.rule, "search");
       rewrite.before_ms = 1e3 * choice.before;
       rewrite.after_ms = 1e3 * choice.after;
       rewrite.measured = choice.measured;
       rewrite.expected_ms += 1e3 * (step.after - step.before) * static_cast<double>(choice.places);
-      for (const std::string& also : step.also) rewrites.add(also, "search", step.where, 1);
+      for (const std::string& also : step.also) rewrites.add(also, "search", where, 1);
     }
+  }
   return rewrites.finish(log);
 }
 

@@ -1,8 +1,22 @@
 // Rewrite rules with their proofs, and passes.
 
+/** A large drawing without its boxes of constants. */
+function withoutConstants(drawing) {
+  const labels = drawing?.labels || [];
+  if (labels.length <= 16) return drawing;
+  const place = new Map(), kept = [];
+  labels.forEach((label, box) => {
+    if (label.startsWith('constant ')) return;
+    place.set(box, kept.length);
+    kept.push(label);
+  });
+  const edges = (drawing.edges || []).filter(([from, to]) => place.has(from) && place.has(to));
+  return {labels: kept, edges: edges.map(([from, to]) => [place.get(from), place.get(to)])};
+}
+
 /** Small graph as a picture, in layers. */
-function picture(drawing) {
-  const labels = drawing?.labels || [],
+function picture(whole) {
+  const drawing = withoutConstants(whole), labels = drawing?.labels || [],
         edges = (drawing?.edges ||
                  []).filter(([from, to]) => labels[from] !== undefined && labels[to] !== undefined);
   if (!labels.length) return null;
@@ -24,7 +38,7 @@ function picture(drawing) {
   });
   const height = 36 + 46 * (rows.length - 1);
   return h(
-      'svg', {viewBox: `0 0 ${wide} ${height}`, width: wide, height, role: 'img'},
+      'svg', {class: 'drawing', viewBox: `0 0 ${wide} ${height}`, width: wide, height, role: 'img'},
       edges.map(([from, to]) => h('line', {
                   class: 'edge',
                   x1: at[from][0],
@@ -121,9 +135,10 @@ function rewriteDetails(rewrite, open) {
         ` · ${rewrite.numerics === 'exact' ? 'exact: keeps every bit' : rewrite.numerics || ''}`),
       rewrite.about ? h('p', {}, rewrite.about) : null,
       rewrite.equation ? h('pre', {}, rewrite.equation) : null,
-      h('div', {class: 'rule'}, h('div', {}, h('h3', {}, 'source'), picture(rewrite.source)),
+      h('div', {class: 'rule'},
+        h('div', {}, h('h3', {}, 'source'), h('div', {class: 'scroll'}, picture(rewrite.source))),
         h('div', {}, h('h3', {}, rewrite.corrected ? 'target: mutant and correction' : 'target'),
-          picture(rewrite.target))),
+          h('div', {class: 'scroll'}, picture(rewrite.target)))),
       mutantDetails(rewrite),
       h('p', {}, h('b', {}, 'Guard: '), rewrite.guard || 'none'),
       h('p', {}, h('b', {}, 'Proof: '),

@@ -80,7 +80,6 @@ function correctness() {
   const bySearch = rewrites.filter((rewrite) => rewrite.by === 'search');
   const open = bySearch.filter((rewrite) => rewrite.verdict !== 'proved');
   const assumptions = [...new Set(rewrites.flatMap((rewrite) => rewrite.assumptions || []))];
-  const names = (list) => [...new Set(list.map((pass) => pass.name))].join(', ');
   const verdict = !changed.length && !bySearch.length ?
       ['good', 'Unchanged: ', 'the graph that is compiled is that of the model, node by node.'] :
       !unproved.length && !open.length ?
@@ -88,21 +87,22 @@ function correctness() {
       [
         'warn', 'Partly proved: ',
         `${changed.length - unproved.length} of ${
-            plural(changed.length, 'pass', 'passes')} that changed the graph are proved. ` +
-            (unproved.length ? `Not proved on this model: ${names(unproved)}` +
-                     (unproved.some((pass) => pass.validation) ?
-                          '.' :
-                          '; --validate proves passes on the model.') :
-                               '')
+            plural(changed.length, 'pass', 'passes')} that changed the graph` +
+            (bySearch.length ? ` and ${bySearch.length - open.length} of ${
+                                   plural(bySearch.length, 'rule')} of the search` :
+                               '') +
+            ' are proved. ' +
+            (unproved.some((pass) => !pass.validation) ?
+                 'With --validate, the others are proved on this very model too.' :
+                 '')
       ];
   const target = log.last('target'), bench = log.last('benchmark');
   const lines = [
-    changed.length ? h('li', {}, 'Passes that changed it: ', changed.flatMap((pass, i) => [
-      i ? ', ' : '', link('rewrites', pass.name),
-      h('span', {class: proofOf(pass) ? 'good' : 'warn'},
-        proofOf(pass) ? ` (proved ${proofOf(pass)})` : ' (not proved)')
-    ])) :
-                     null,
+    changed.map((pass) => h('li', {}, link('rewrites', pass.name), `: ${pass.summary || ''}; `,
+                            h('span', {class: proofOf(pass) ? 'good' : 'warn'},
+                              proofOf(pass) ? `proved ${proofOf(pass)}` :
+                                  pass.validation ? pass.validation :
+                                                    'not validated on this model'))),
     rewrites.length ?
         h('li', {},
           `${rewrites.filter((rewrite) => rewrite.verdict === 'proved').length} of ${
