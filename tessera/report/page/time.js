@@ -44,6 +44,7 @@ function timeline(run) {
   }
   return h(
       'svg', {
+        class: 'drawing',
         viewBox: `0 0 ${width} ${row + (loops.size ? 18 : 2)}`,
         width,
         preserveAspectRatio: 'none',
