@@ -65,7 +65,7 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
   TESSERA_TRY(const StepProfile profile,
               profile_model(*native, options.compile, options.profile, context));
   if (!options.trace.empty()) {
-    const std::string trace = trace_json(native->program(), profile.last_run, native->compiled());
+    const std::string trace = trace_json(native->program(), profile.last_run);
     TESSERA_TRY_DONE(write_file(options.trace, [&](std::ostream& out) { out << trace; }));
   }
   if (options.report.is_asked()) {

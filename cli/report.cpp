@@ -189,7 +189,7 @@ Expected<StepProfile> profile_model(const NativeRunner& native, const CompileFla
                            flags.runs));
   const runtime::Program& program = native.program();
   const double peak = program.is_for_gpu() ? 0 : machine::measured_peak() * compile.threads;
-  StepProfile profile = step_profile(program, runs, native.compiled(), peak);
+  StepProfile profile = step_profile(program, runs, peak);
   if (native.compiled() != nullptr && !program.is_for_gpu())
     TESSERA_TRY_DONE(add_expected(native, compile, compile.store, context, profile.steps));
   return profile;

@@ -5,29 +5,21 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/model_flags.h"
+#include "cli/report.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/driver/tune_model.h"
-#include "tessera/support/file.h"
 
 namespace tessera::cli {
 namespace {
 
 struct TuneFlags {
-  std::string model, budget = "60s", report;
+  std::string model, budget = "60s";
   InputFlags inputs;
   CompileFlags compile;
+  ReportFlags report;
   std::uint64_t seed = 1;
   int rows = 20;
 };
-
-std::string_view end_text(tune::TuneResult::End end) {
-  switch (end) {
-    case tune::TuneResult::End::Budget: return "budget";
-    case tune::TuneResult::End::Exhausted: return "exhausted";
-    case tune::TuneResult::End::Stopped: return "stopped";
-  }
-  return "";
-}
 
 /// Tasks by the time that they have in a run of the model, the longest first.
 std::vector<std::size_t> by_time(const TunedModel& tuned) {
@@ -61,7 +53,7 @@ nlohmann::json tuned_json(const TunedModel& tuned) {
   nlohmann::json object = {{"target", tuned.target},
                            {"tasks", std::move(tasks)},
                            {"seconds", tuned.result.seconds},
-                           {"end", end_text(tuned.result.end)},
+                           {"end", tune::to_string(tuned.result.end)},
                            {"default_seconds", tuned.default_seconds()},
                            {"tuned_seconds", tuned.tuned_seconds()},
                            {"kept", tuned.kept}};
@@ -91,13 +83,43 @@ void print_tuned(const TunedModel& tuned, int rows) {
   if (static_cast<int>(order.size()) > rows)
     fmt::print("  … and {} more (--rows)\n", order.size() - static_cast<std::size_t>(rows));
   fmt::print("{} tasks, {} candidates measured in {:.1f} s ({}); {} tasks have a faster schedule\n",
-             tuned.tasks.size(), trials, tuned.result.seconds, end_text(tuned.result.end), chosen);
+             tuned.tasks.size(), trials, tuned.result.seconds, tune::to_string(tuned.result.end),
+             chosen);
   fmt::print("{:.3f} ms -> {:.3f} ms in the kernels of these tasks\n",
              1e3 * tuned.default_seconds(), 1e3 * tuned.tuned_seconds());
   if (!tuned.comparison) return;
   fmt::print("whole program   {:.3f} of the default (95% CI {:.3f} to {:.3f}){}\n",
              tuned.comparison->ratio, tuned.comparison->low, tuned.comparison->high,
              tuned.kept ? "" : ": slower, the default schedules stay");
+}
+
+/// Model as it was given and what came of its tuning.
+struct TuningOutcome {
+  const Model& model;
+  const InputShapes& shapes;
+  const TunedModel& tuned;
+};
+
+/// Writes the report: the model as it is compiled with the schedules that were chosen, and how they
+/// were found.
+Expected<Done> report_tuning(const TuneFlags& flags, const TuningOutcome& outcome,
+                             Context& context) {
+  ProgressLine line(context);
+  TESSERA_TRY(CompileModelOptions options, compile_options(flags.compile, context, line));
+  options.keep_graph = true;
+  // Tuning that was interrupted is reported too.
+  if (outcome.tuned.result.end == tune::TuneResult::End::Stopped) options.code.stop = nullptr;
+  TESSERA_TRY(const CompiledModel compiled, compile_model(outcome.model, outcome.shapes, options));
+  line.clear();
+  report::EventLog log("tune");
+  TESSERA_TRY_DONE(add_model_records(log, {.model = outcome.model,
+                                           .file = flags.model,
+                                           .program = compiled.program,
+                                           .threads = flags.compile.threads,
+                                           .compiled = &compiled,
+                                           .options = &options}));
+  add_tuning(log, outcome.tuned, &compiled);
+  return write_report(log, flags.report);
 }
 
 Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
@@ -122,10 +144,9 @@ Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const TunedModel tuned, tune_model(model, shapes, options));
   line.clear();
-  if (!flags.report.empty()) {
-    const std::string page = tune_page(tuned, flags.model);
-    TESSERA_TRY_DONE(write_file(flags.report, [&](std::ostream& file) { file << page; }));
-  }
+  if (flags.report.is_asked())
+    TESSERA_TRY_DONE(
+        report_tuning(flags, {.model = model, .shapes = shapes, .tuned = tuned}, context));
   if (context.json)
     print_json(tuned_json(tuned));
   else
@@ -143,8 +164,7 @@ void add_tune(CLI::App& app, Context& context) {
   command->add_option("--budget", flags->budget, "time budget, for example 60s or 5m")
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "seed of the random choices")->capture_default_str();
-  command->add_option("--report", flags->report,
-                      "HTML file with a table and pictures of all tasks");
+  add_report_flags(*command, flags->report);
   command->add_option("--rows", flags->rows, "number of tasks to show")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

@@ -4,8 +4,8 @@
 # In the order in which the page has them.
 set(page_html page.html)
 set(page_css page.css)
-set(page_js log.js elements.js summary.js graph.js rewrites.js time.js kernels.js memory.js proof.js
-            tabs.js)
+set(page_js log.js elements.js summary.js graph.js rewrites.js time.js kernels.js memory.js
+            tuning.js proof.js tabs.js)
 
 if(CMAKE_SCRIPT_MODE_FILE)
   set(functions)

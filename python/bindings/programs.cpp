@@ -320,9 +320,8 @@ nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs 
         value_or_throw(profile_runs(*entry->runnable, arguments.data, model.run_options(), runs));
     const double peak =
         program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
-    const CompiledModel* const compiled = entry->compiled ? &*entry->compiled : nullptr;
-    profile = step_profile(program, measured, compiled, peak);
-    trace = trace_json(program, profile.last_run, compiled);
+    profile = step_profile(program, measured, peak);
+    trace = trace_json(program, profile.last_run);
   }
   nb::list steps;
   for (const StepTime& row : profile.steps) {
@@ -363,7 +362,7 @@ nb::tuple report(DirectCall& handle, int runs, nb::args positional, nb::kwargs n
     compiled = value_or_throw(compile_model(*model.model(), entry->shapes, options));
   const ProfiledRuns measured =
       value_or_throw(profile_runs(*entry->runnable, inputs, model.run_options(), runs));
-  const StepProfile profile = step_profile(program, measured, compiled ? &*compiled : nullptr, 0);
+  const StepProfile profile = step_profile(program, measured, 0);
   report::EventLog log("report");
   value_or_throw(
       add_model_records(log, {.model = compiled ? *model.model() : signature_model(program),

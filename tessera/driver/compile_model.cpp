@@ -7,6 +7,7 @@
 #include "tessera/driver/golden.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/runnable_program.h"
+#include "tessera/driver/step_names.h"
 #include "tessera/ir/bind.h"
 #include "tessera/program/lowerings.h"
 #include "tessera/support/stopwatch.h"
@@ -76,6 +77,15 @@ Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOpt
   return reference;
 }
 
+/// Notes of the steps, for profiles and reports, also of saved programs.
+void name_steps(const Graph& original, const Graph& compiled, CompiledModel& result) {
+  std::vector<std::vector<std::string>> names = step_names(original, compiled, result.report.steps);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    result.program.notes[i].names = std::move(names[i]);
+    result.program.notes[i].strategy = result.report.steps[i].strategy;
+  }
+}
+
 }  // namespace
 
 InputShapes shapes_of(std::span<const Datum> inputs) {
@@ -129,15 +139,12 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   CompileModelOptions options = given;
-  if (options.keep_graph) {
-    const auto last = std::make_shared<Graph>(graph);
-    options.code.passes.observe = [last, observe = given.code.passes.observe](
-                                      const std::string& pass, const Graph& after) {
-      *last = after;
-      if (observe) observe(pass, after);
-    };
-    result.graph = last;
-  }
+  const auto last = std::make_shared<Graph>(graph);
+  options.code.passes.observe = [last, observe = given.code.passes.observe](const std::string& pass,
+                                                                            const Graph& after) {
+    *last = after;
+    if (observe) observe(pass, after);
+  };
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.code.passes));
   if (options.search) {
     program::CompileOptions code = options.code;
@@ -162,6 +169,8 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   result.passes.insert(result.passes.end(), std::make_move_iterator(result.report.passes.begin()),
                        std::make_move_iterator(result.report.passes.end()));
   result.report.passes.clear();
+  name_steps(model.graph, *last, result);
+  if (options.keep_graph) result.graph = last;
   result.kernels = std::move(compiled.kernels);
   for (std::size_t i = 0; i < model.output_names.size(); ++i) {
     result.program.values[result.program.outputs[i]].name = model.output_names[i];

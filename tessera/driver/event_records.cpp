@@ -7,27 +7,24 @@
 
 #include "tessera/driver/provenance.h"
 #include "tessera/driver/rules.h"
+#include "tessera/driver/step_names.h"
 #include "tessera/expr/text.h"
 #include "tessera/ir/text.h"
 #include "tessera/rules/explain.h"
+#include "tessera/rules/region_picture.h"
 #include "tessera/rules/shipped.h"
 #include "tessera/rules/text.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t kLongestText = 4000;  // of attributes and definitions
-constexpr std::size_t kMostPlaces = 400;    // of one change
+constexpr std::size_t kLongestText = 4000;    // of attributes and definitions
+constexpr std::size_t kLongestProof = 12000;  // of a certificate
+constexpr std::size_t kMostPlaces = 400;      // of one change
 
-std::string shortened(std::string text) {
-  if (text.size() > kLongestText) text.resize(kLongestText), text += " …";
+std::string shortened(std::string text, std::size_t most = kLongestText) {
+  if (text.size() > most) text.resize(most), text += " …";
   return text;
-}
-
-std::string node_label(const Graph& graph, std::size_t n) {
-  if (!graph.node_name(n).empty()) return graph.node_name(n);
-  const auto results = graph.outputs(graph.nodes()[n]);
-  return results.empty() ? "" : graph.name(results[0]);
 }
 
 report::TensorType tensor_of(const Graph& graph, ValueId value) {
@@ -126,12 +123,17 @@ report::Drawing drawing_of(const Graph& graph) {
 /// Rewrites of a log by rule, with what is known of the rules.
 class RewriteRecords {
  public:
+  explicit RewriteRecords(bool rejected = false) : rejected_(rejected) {}
+
   void add(const std::string& rule, const std::string& by, const std::string& where, int times) {
     report::Rewrite& record = records_[{by, rule}];
     record.rule = rule;
     record.by = by;
     record.times += times;
-    if (!where.empty() && record.where.size() < kMostPlaces) record.where.push_back(where);
+    record.rejected = rejected_;
+    if (!where.empty() && record.where.size() < kMostPlaces &&
+        std::ranges::find(record.where, where) == record.where.end())
+      record.where.push_back(where);
   }
   report::Rewrite& of(const std::string& rule, const std::string& by) {
     return records_[{by, rule}];
@@ -158,16 +160,37 @@ class RewriteRecords {
     record.found = rule.found;
     record.source = drawing_of(rule.source);
     record.target = drawing_of(rule.target);
+    if (rule.mutant) describe(*rule.mutant, rule, record);
     TESSERA_TRY(const auto proofs, prove_rules({.rules = {rule}}, {}));
     record.verdict = prove::to_string(proofs[0].verdict);
     for (const auto& [kind, count] : steps_by_kind(proofs[0]))
       record.proof_steps[kind] = static_cast<std::int64_t>(count);
-    if (const auto* proved = std::get_if<prove::Proved>(&proofs[0].verdict))
+    if (const auto* proved = std::get_if<prove::Proved>(&proofs[0].verdict)) {
       for (const prove::Assumption& assumption : proved->assumptions)
         record.assumptions.push_back(assumption.text);
+      record.certificate = shortened(certify::to_text(proved->certificate), kLongestProof);
+    }
     return Done{};
   }
 
+  static void describe(const rules::Mutant& mutant, const rules::Rule& rule,
+                       report::Rewrite& record) {
+    record.mutant = drawing_of(mutant.target);
+    record.corrected = rules::in_words(mutant.wrong);
+    const auto grids = rules::region_grids(rule);
+    if (!grids) return;  // sizes that satisfy the guard are large: in words only
+    for (const rules::RegionGrid& grid : *grids) {
+      report::RegionGrid shown{.output = static_cast<std::int64_t>(grid.output),
+                               .row_axis = static_cast<std::int64_t>(grid.row_axis),
+                               .column_axis = static_cast<std::int64_t>(grid.column_axis),
+                               .rows = grid.rows,
+                               .columns = grid.columns};
+      for (const auto& box : grid.boxes) shown.boxes.emplace_back(box.begin(), box.end());
+      record.regions.push_back(std::move(shown));
+    }
+  }
+
+  bool rejected_;
   std::map<std::pair<std::string, std::string>, report::Rewrite> records_;
 };
 
@@ -182,6 +205,51 @@ std::string graph_text(const Graph& graph) {
 }
 
 }  // namespace
+
+void add_tuning(report::EventLog& log, const TunedModel& tuned, const CompiledModel* compiled) {
+  report::Tuning record{.target = tuned.target,
+                        .stopped_by = std::string(tune::to_string(tuned.result.end)),
+                        .seconds = tuned.result.seconds,
+                        .default_ms = 1e3 * tuned.default_seconds(),
+                        .tuned_ms = 1e3 * tuned.tuned_seconds(),
+                        .kept = tuned.kept};
+  if (tuned.comparison) {
+    record.ratio = tuned.comparison->ratio;
+    record.ratio_low = tuned.comparison->low;
+    record.ratio_high = tuned.comparison->high;
+  }
+  log.add(std::move(record));
+  std::map<std::string, std::vector<std::string>> names;  // by key of the group
+  if (compiled != nullptr)
+    for (std::size_t i = 0; i < compiled->report.steps.size(); ++i)
+      if (const auto& group = compiled->report.steps[i].group; group != nullptr)
+        names.emplace(group->key, compiled->program.notes[i].names);
+  for (std::size_t i = 0; i < tuned.tasks.size(); ++i) {
+    const tune::Task& task = tuned.tasks[i];
+    const tune::TaskResult& result = tuned.result.tasks[i];
+    const auto id = static_cast<std::int64_t>(i);
+    log.add(report::TuningTask{.id = id,
+                               .key = task.key,
+                               .what = task.what,
+                               .names = names[task.key],
+                               .uses = task.uses,
+                               .space = static_cast<std::int64_t>(task.space.size()),
+                               .known = static_cast<std::int64_t>(result.known),
+                               .failed = static_cast<std::int64_t>(result.failed),
+                               .default_ms = 1e3 * result.default_seconds,
+                               .default_schedule = lower::to_text(task.usual),
+                               .schedule = result.chosen ? lower::to_text(*result.chosen) : "",
+                               .ratio = result.ratio,
+                               .ratio_low = result.low,
+                               .ratio_high = result.high});
+    for (const tune::Trial& trial : result.trials)
+      log.add(report::Trial{.task = id,
+                            .schedule = lower::to_text(task.space[trial.candidate].schedule),
+                            .at = trial.at,
+                            .predicted = trial.predicted,
+                            .ratio = trial.ratio});
+  }
+}
 
 void add_model(report::EventLog& log, const Model& model, const std::string& file) {
   const Graph& graph = model.graph;
@@ -210,6 +278,7 @@ Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes:
                         .seconds = pass.seconds,
                         .nodes_before = static_cast<std::int64_t>(pass.nodes_before),
                         .nodes_after = static_cast<std::int64_t>(pass.nodes_after),
+                        .changed = pass.changed,
                         .validation = pass.validation};
     const passes::PassInfo* const info = info_of(pass.pass);
     if (info != nullptr) {
@@ -248,18 +317,25 @@ Expected<Done> add_search(report::EventLog& log, const SearchReport& search) {
     record.ratio_high = search.comparison->high;
   }
   log.add(std::move(record));
-  if (!search.kept) return Done{};
-  RewriteRecords rewrites;
+  RewriteRecords rewrites(!search.kept);
   for (const std::string& rule : search.found.normalization) rewrites.add(rule, "search", {}, 1);
-  for (const search::Choice& choice : search.found.choices)
+  const auto is_named = [](const std::string& value) { return !value.starts_with('%'); };
+  for (const search::Choice& choice : search.found.choices) {
+    // A value that an earlier rule made has no name in the model: its region stands for it.
+    const auto named =
+        std::ranges::find_if(choice.rules, is_named, &search::RuleApplication::where);
+    const std::string region = named == choice.rules.end() ? "" : named->where;
     for (const search::RuleApplication& step : choice.rules) {
-      rewrites.add(step.rule, "search", step.where, step.times);
+      const std::string where = is_named(step.where) ? step.where : region;
+      rewrites.add(step.rule, "search", where, step.times);
       report::Rewrite& rewrite = rewrites.of(step.rule, "search");
       rewrite.before_ms = 1e3 * choice.before;
       rewrite.after_ms = 1e3 * choice.after;
       rewrite.measured = choice.measured;
-      for (const std::string& also : step.also) rewrites.add(also, "search", step.where, 1);
+      rewrite.expected_ms += 1e3 * (step.after - step.before) * static_cast<double>(choice.places);
+      for (const std::string& also : step.also) rewrites.add(also, "search", where, 1);
     }
+  }
   return rewrites.finish(log);
 }
 

@@ -7,6 +7,7 @@
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/prove.h"
 #include "tessera/driver/step_profile.h"
+#include "tessera/driver/tune_model.h"
 #include "tessera/report/event_log.h"
 
 namespace tessera {
@@ -41,12 +42,12 @@ struct CompilationRecords {
 };
 Expected<Done> add_compilation(report::EventLog& log, const CompilationRecords& of);
 
-/// Steps, values, memory and kernels of a program, for the machine that it was compiled for. Add it
-/// after the compilation and the profile: kernels that take longest are shown in full.
+/// Steps, values, memory and kernels of a program. Add it after the compilation and the profile:
+/// kernels that take longest are shown in full.
 struct ProgramRecords {
   const runtime::Program& program;
-  const CompiledModel* compiled = nullptr;  // null for a saved program
-  machine::Machine machine = {};
+  const CompiledModel* compiled = nullptr;       // null for a saved program, as
+  const CompileModelOptions* options = nullptr;  // these are
 };
 void add_program(report::EventLog& log, const ProgramRecords& of);
 
@@ -65,6 +66,10 @@ struct ModelRecords {
   const StepProfile* profile = nullptr;          // null if nothing was measured
 };
 Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of);
+
+/// Tuning: tasks and the candidates that were measured. Tasks have the ONNX names of the compiled
+/// model's steps, if it is given.
+void add_tuning(report::EventLog& log, const TunedModel& tuned, const CompiledModel* compiled);
 
 /// Equivalence check of two model files.
 struct ProofRecords {

@@ -1,14 +1,14 @@
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/disassemble.h"
 #include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/driver/event_records.h"
+#include "tessera/driver/schedule_choice.h"
 #include "tessera/machine/peak.h"
 #include "tessera/program/arena.h"
+#include "tessera/program/plan.h"
 #include "tessera/tile/text.h"
 
 namespace tessera {
@@ -20,7 +20,6 @@ using runtime::ValueIndex;
 /// Bytes of kernel text in a log; kernels that take longest come first.
 constexpr std::size_t kMostText = 1'200'000, kMostTextOfKernel = 150'000;
 constexpr std::size_t kMostSpans = 20'000;
-constexpr std::size_t kMostNames = 60;  // of one step
 
 std::string_view home_name(runtime::Value::Home home) {
   constexpr std::string_view kNames[] = {"input", "output", "weight", "arena", "file", "boxed"};
@@ -45,70 +44,6 @@ std::optional<ValueIndex> written_by(const runtime::Step& step) {
   return std::nullopt;
 }
 
-/// Names of the ONNX nodes that steps compute, out of the nodes of a log.
-class NodeNames {
- public:
-  explicit NodeNames(const report::EventLog& log) {
-    std::set<std::int64_t> folds;  // definitions with a reduction
-    for (const auto* definition : log.all<report::Definition>())
-      for (const char* word : {"sum(", "prod(", "max_of(", "min_of(", "fold("})
-        if (definition->text.find(word) != std::string::npos) folds.insert(definition->id);
-    for (const auto* node : log.all<report::Node>()) {
-      const auto id = static_cast<std::size_t>(node->id);
-      if (node->graph != "original") {
-        compiled_.resize(std::max(compiled_.size(), id + 1));
-        compiled_[id] = {.op = node->op, .origins = node->origins};
-        continue;
-      }
-      original_.resize(std::max(original_.size(), id + 1));
-      original_[id] = {
-          .name = node->name, .op = node->op, .reduces = folds.contains(node->definition)};
-      original_[id].is_constant =
-          std::ranges::all_of(node->operands, [&](const report::Operand& operand) {
-            return operand.constant ||
-                   (operand.node >= 0 && operand.node < node->id &&
-                    original_[static_cast<std::size_t>(operand.node)].is_constant);
-          });
-    }
-  }
-
-  /// The nodes that a step is mainly about come first: those with an operator of the step, before
-  /// these those with a reduction. Those that compute on constants alone come last.
-  std::vector<std::string> of(const std::vector<std::int64_t>& nodes) const {
-    std::set<std::string> ops;
-    std::set<std::int64_t> origins;
-    for (const std::int64_t id : nodes) {
-      const auto index = static_cast<std::size_t>(id);
-      if (index >= compiled_.size()) continue;
-      ops.insert(compiled_[index].op);
-      origins.insert(compiled_[index].origins.begin(), compiled_[index].origins.end());
-    }
-    std::vector<std::string> ranked[4];
-    for (const std::int64_t id : origins) {
-      const Original& node = original_[static_cast<std::size_t>(id)];
-      const int rank = node.is_constant ? 3 : !ops.contains(node.op) ? 2 : !node.reduces ? 1 : 0;
-      ranked[rank].push_back(node.name);
-    }
-    std::vector<std::string> names;
-    for (std::vector<std::string>& rank : ranked)
-      names.insert(names.end(), rank.begin(), rank.end());
-    if (names.size() > kMostNames) names.resize(kMostNames);
-    return names;
-  }
-
- private:
-  struct Original {
-    std::string name = {}, op = {};
-    bool reduces = false, is_constant = false;
-  };
-  struct Compiled {
-    std::string op = {};
-    std::vector<std::int64_t> origins = {};
-  };
-  std::vector<Original> original_;
-  std::vector<Compiled> compiled_;
-};
-
 /// Narrowest float type that a step reads or writes.
 std::string precision_of(const Program& program, const runtime::Step& step) {
   std::optional<DType> narrowest;
@@ -121,7 +56,6 @@ std::string precision_of(const Program& program, const runtime::Step& step) {
 }
 
 void add_steps(report::EventLog& log, const Program& program, const CompiledModel* compiled) {
-  const NodeNames names(log);
   std::vector<std::pair<std::int64_t, std::uint32_t>> loops;  // open ones: step, end
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     while (!loops.empty() && loops.back().second <= i) loops.pop_back();
@@ -129,16 +63,15 @@ void add_steps(report::EventLog& log, const Program& program, const CompiledMode
     report::Step record{.id = static_cast<std::int64_t>(i),
                         .kind = std::string(kind_name(step)),
                         .what = program.notes[i].what,
+                        .strategy = program.notes[i].strategy,
+                        .names = program.notes[i].names,
                         .flops = program.notes[i].flops,
                         .bytes = program.notes[i].bytes,
                         .loop = loops.empty() ? -1 : loops.back().first,
                         .precision = precision_of(program, step)};
-    if (compiled != nullptr) {
-      record.strategy = compiled->report.steps[i].strategy;
+    if (compiled != nullptr)
       for (const std::size_t node : compiled->report.steps[i].nodes)
         record.nodes.push_back(static_cast<std::int64_t>(node));
-      record.names = names.of(record.nodes);
-    }
     if (const auto written = written_by(step); written && record.names.empty())
       record.names = {program.values[*written].name};
     if (const auto* launch = std::get_if<runtime::step::Launch>(&step)) {
@@ -218,9 +151,42 @@ std::vector<std::size_t> kernels_by_time(const report::EventLog& log, const Prog
   return order;
 }
 
+/// How the schedules of kernels were chosen, by kernel.
+class KernelChoices {
+ public:
+  KernelChoices(const Program& program, const CompiledModel& compiled, program::CompileOptions code)
+      : lowerings_(
+            (code.contraction_dtype = compiled.contraction_dtype, program::lowerings_for(code))),
+        groups_(program.kernels.size()) {
+    for (std::size_t i = 0; i < program.steps.size(); ++i)
+      if (const auto* launch = std::get_if<runtime::step::Launch>(&program.steps[i]))
+        groups_[launch->kernel] = compiled.report.steps[i].group;
+  }
+
+  void describe(std::size_t kernel, report::Kernel& record) {
+    if (groups_[kernel] == nullptr || left_-- <= 0) return;
+    ScheduleChoice choice = schedule_choice(*groups_[kernel], lowerings_);
+    record.chosen = std::move(choice.schedule);
+    record.chosen_by = std::move(choice.by);
+    record.candidates = static_cast<std::int64_t>(choice.candidates);
+    for (ScheduleChoice::Alternative& other : choice.alternatives)
+      record.alternatives.push_back({std::move(other.schedule), other.cost});
+  }
+
+ private:
+  program::Lowerings lowerings_;
+  std::vector<std::shared_ptr<const program::Lowering>> groups_;
+  int left_ = 40;  // a space is enumerated for each
+};
+
 void add_kernels(report::EventLog& log, const ProgramRecords& of) {
   const Program& program = of.program;
   const CompiledModel* const compiled = of.compiled;
+  const machine::Machine machine =
+      of.options == nullptr ? machine::host() : of.options->code.machine;
+  std::optional<KernelChoices> choices;
+  if (compiled != nullptr && of.options != nullptr && !machine.is_gpu())
+    choices.emplace(program, *compiled, of.options->code);
   std::size_t text_left = kMostText;
   for (const std::size_t k : kernels_by_time(log, program)) {
     report::Kernel record{.id = static_cast<std::int64_t>(k),
@@ -243,8 +209,9 @@ void add_kernels(report::EventLog& log, const ProgramRecords& of) {
     if (compiled != nullptr && k < compiled->kernels.size()) {
       const tile::Kernel& kernel = *compiled->kernels[k];
       record.tile = take(tile::to_text(kernel));
-      if (const auto schedule = schedule_of(kernel, of.machine)) record.schedule = take(*schedule);
+      if (const auto schedule = schedule_of(kernel, machine)) record.schedule = take(*schedule);
     }
+    if (choices) choices->describe(k, record);
     if (text_left > 0) record.assembly = take(assembly_of(program, k));
     log.add(std::move(record));
   }
@@ -290,9 +257,7 @@ Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of) 
                            .bandwidth_gbytes = bytes / 1e9});
   }
   if (of.profile != nullptr) add_profile(log, *of.profile);
-  add_program(log, {.program = of.program,
-                    .compiled = of.compiled,
-                    .machine = of.options == nullptr ? machine::host() : of.options->code.machine});
+  add_program(log, {.program = of.program, .compiled = of.compiled, .options = of.options});
   return Done{};
 }
 

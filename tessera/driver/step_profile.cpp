@@ -11,11 +11,8 @@
 namespace tessera {
 namespace {
 
-std::string how_of(const runtime::Program& program, std::size_t step,
-                   const CompiledModel* compiled) {
-  if (compiled != nullptr && !compiled->report.steps[step].strategy.empty()) {
-    return compiled->report.steps[step].strategy;
-  }
+std::string how_of(const runtime::Program& program, std::size_t step) {
+  if (!program.notes[step].strategy.empty()) return program.notes[step].strategy;
   const auto* launch = std::get_if<runtime::step::Launch>(&program.steps[step]);
   return launch == nullptr ? "" : program.kernels[launch->kernel].name;
 }
@@ -69,8 +66,7 @@ Expected<ProfiledRuns> profile_runs(const RunnableProgram& runnable, std::span<c
   return result;
 }
 
-StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& runs,
-                         const CompiledModel* compiled, double peak) {
+StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& runs, double peak) {
   StepProfile profile{.runs = static_cast<int>(runs.ms.size()), .peak = peak};
   if (runs.ms.empty()) return profile;
   const std::vector<int> chosen = middle_runs(runs.ms);
@@ -101,7 +97,7 @@ StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& ru
     const runtime::Program::Note& note = program.notes[i];
     StepTime row{.step = i,
                  .what = note.what,
-                 .how = how_of(program, i, compiled),
+                 .how = how_of(program, i),
                  .calls = static_cast<std::size_t>(std::lround(totals[i].calls)),
                  .ms = totals[i].ms,
                  .share = totals[i].ms / std::max(in_steps, 1e-9)};
@@ -115,14 +111,13 @@ StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& ru
   return profile;
 }
 
-std::string trace_json(const runtime::Program& program, std::span<const StepSpan> spans,
-                       const CompiledModel* compiled) {
+std::string trace_json(const runtime::Program& program, std::span<const StepSpan> spans) {
   nlohmann::json events = nlohmann::json::array();
   const std::int64_t origin = spans.empty() ? 0 : spans.front().start_ns;
   for (const StepSpan& span : spans) {
     const runtime::Program::Note& note = program.notes[span.step];
     const double ns = static_cast<double>(std::max<std::int64_t>(span.end_ns - span.start_ns, 1));
-    events.push_back({{"name", note.what},
+    events.push_back({{"name", note.names.empty() ? note.what : note.names[0]},
                       {"ph", "X"},
                       {"pid", 1},
                       {"tid", 1},
@@ -130,7 +125,8 @@ std::string trace_json(const runtime::Program& program, std::span<const StepSpan
                       {"dur", ns / 1e3},
                       {"args",
                        {{"step", span.step},
-                        {"how", how_of(program, span.step, compiled)},
+                        {"what", note.what},
+                        {"how", how_of(program, span.step)},
                         {"flops", note.flops},
                         {"bytes", note.bytes},
                         {"gflops", note.flops / ns}}}});

@@ -50,13 +50,10 @@ struct ProfiledRuns {
 Expected<ProfiledRuns> profile_runs(const RunnableProgram& runnable, std::span<const Datum> inputs,
                                     ExecutionOptions options, int runs);
 
-/// Profile of a program. `compiled` is null for a saved program; `peak` is in FLOP/s, 0 if it is
-/// not known.
-StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& runs,
-                         const CompiledModel* compiled, double peak);
+/// Profile of a program; `peak` is in FLOP/s, 0 if it is not known.
+StepProfile step_profile(const runtime::Program& program, const ProfiledRuns& runs, double peak);
 
 /// Spans of one run in the trace event format of Perfetto and chrome://tracing, as JSON.
-std::string trace_json(const runtime::Program& program, std::span<const StepSpan> spans,
-                       const CompiledModel* compiled);
+std::string trace_json(const runtime::Program& program, std::span<const StepSpan> spans);
 
 }  // namespace tessera

@@ -41,8 +41,4 @@ Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
 Expected<std::shared_ptr<const program::ScheduleBook>> stored_schedules(
     const std::filesystem::path& store, const program::CompileOptions& code);
 
-/// Page with a table of the tasks and, for each, its candidates over time and predicted against
-/// measured times, as SVG.
-std::string tune_page(const TunedModel& tuned, const std::string& title);
-
 }  // namespace tessera

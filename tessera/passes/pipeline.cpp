@@ -87,10 +87,11 @@ Expected<Graph> algebra(const Graph& graph, const Context& context, Changes& cha
 /// Composites ask for sizes of their operands. Weights are left to `constants`.
 Expected<Graph> fold_sizes(const Graph& graph, const Context&, Changes& changes) {
   constexpr std::int64_t kMostNumbers = 16;
-  return Rewriter(graph, {fold_rewrite({.most_bytes = kMostNumbers * 8,
-                                        .most_numbers = kMostNumbers,
-                                        .rounds = false},
-                                       changes)})
+  return Rewriter(
+             graph,
+             {fold_rewrite(
+                 {.most_bytes = kMostNumbers * 8, .most_numbers = kMostNumbers, .rounds = false},
+                 changes)})
       .run();
 }
 
@@ -217,6 +218,7 @@ Expected<Done> run_pass(const Pass& pass, const Context& context, Optimized& res
   TESSERA_TRY(Graph after, run_nested(pass, result.graph, context, record.changes));
   record.seconds = watch.seconds();
   record.nodes_after = after.nodes().size();
+  record.changed = record.nodes_after != record.nodes_before || after.hash() != result.graph.hash();
   if (context.target != nullptr && context.target->assumes_constants) {
     result.graph = std::move(after);
     return Done{};

@@ -54,6 +54,7 @@ struct Record {
   double seconds = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
   Changes changes = {};
+  bool changed = false;         // the graph is another one, by its structural hash
   std::string validation = {};  // "unchanged", "proved" or "unknown: why", if asked for
 };
 

@@ -203,7 +203,8 @@ class Limiter {
       runtime::Program::Note note = draft_.program.notes[*gap.producer];
       ++recomputed_;
       flops_ += note.flops;
-      insert(gap.after, std::move(again), std::move(note), "computed again");
+      insert({.at = gap.after, .how = "recomputed", .of = *gap.producer}, std::move(again),
+             std::move(note));
       return;
     }
     const std::int64_t bytes = values()[gap.value].bytes;
@@ -211,14 +212,28 @@ class Limiter {
       return Swap{.memory = {.value = value}, .bytes = bytes, .file_offset = swapped_, .out = out};
     };
     const runtime::Program::Note note{.what = "swap", .bytes = static_cast<double>(bytes)};
-    insert(gap.after, swap(fresh, false), note, "from the temporary file");
-    insert(gap.before + 1, swap(gap.value, true), note, "to the temporary file");
+    const std::size_t producer = uses_[gap.value].front();
+    insert({.at = gap.after, .how = "from the temporary file", .of = producer}, swap(fresh, false),
+           note);
+    insert({.at = gap.before + 1, .how = "to the temporary file", .of = producer},
+           swap(gap.value, true), note);
     swapped_ += (bytes + 63) / 64 * 64;
   }
 
-  void insert(std::size_t at, Step step, runtime::Program::Note note, const std::string& how) {
-    const auto place = static_cast<std::ptrdiff_t>(at);
-    draft_.report.steps.insert(draft_.report.steps.begin() + place, {note.what, how});
+  /// Place of an additional step, and the earlier step whose result it provides.
+  struct Insertion {
+    std::size_t at = 0;
+    std::string how = {};
+    std::size_t of = 0;
+  };
+
+  void insert(const Insertion& as, Step step, runtime::Program::Note note) {
+    const auto place = static_cast<std::ptrdiff_t>(as.at);
+    std::vector<CompileReport::Step>& reported = draft_.report.steps;
+    reported.insert(reported.begin() + place, {.what = note.what,
+                                               .strategy = as.how,
+                                               .group = {},
+                                               .nodes = std::vector(reported[as.of].nodes)});
     draft_.program.notes.insert(draft_.program.notes.begin() + place, std::move(note));
     steps().insert(steps().begin() + place, std::move(step));
   }

@@ -144,12 +144,35 @@ class Attainment {
   certify::Step step_{.kind = Kind::Attain};
 };
 
+/// Whether a size has a part that is a product of several atoms.
+bool has_product(const Dim& size) {
+  return std::ranges::any_of(size.parts(), [](const Dim::Part& part) {
+    return !part.product.is(1) && part.product.factors().size() > 1;
+  });
+}
+
 }  // namespace
 
 bool remove_void(const Spot& spot) {
-  if (spot.term().guards.empty()) return false;
-  const auto reason = spot.reason_for(-1);
-  return reason && spot.take({.kind = Kind::Void, .reasons = {*reason}});
+  const std::vector<Dim>& guards = spot.term().guards;
+  if (guards.empty()) return false;
+  if (const auto reason = spot.reason_for(-1))
+    return spot.take({.kind = Kind::Void, .reasons = {*reason}});
+  // What contradicts a guard with products of symbols, such as g*f + i >= 2*f, is plainer to see
+  // from its negation, whose products say what to multiply premises by.
+  if (std::ranges::none_of(guards, has_product) ||
+      spot.arithmetic.hold_together(spot.site.premises))
+    return false;
+  for (std::size_t k = 0; k < guards.size(); ++k) {
+    if (!has_product(guards[k])) continue;
+    const std::size_t premise = spot.site.own + k;
+    auto reason = spot.arithmetic.reason_for(-guards[k] - 1,
+                                             {.list = spot.site.premises, .without = premise});
+    if (!reason) continue;
+    reason->multiples.emplace_back(premise, reason->scale);
+    return spot.take({.kind = Kind::Void, .reasons = {*std::move(reason)}});
+  }
+  return false;
 }
 
 bool solve(const Spot& spot) {

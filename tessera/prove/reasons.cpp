@@ -346,6 +346,13 @@ std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premis
   return memo->second;
 }
 
+bool Arithmetic::hold_together(const std::vector<Dim>& premises) {
+  PointSet points;
+  points.words.fill(~std::uint64_t{0});
+  for (const Dim& premise : premises) points.keep(polynomial(premise).second.natural);
+  return !points.empty();
+}
+
 std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises) {
   constexpr int kDeepest = 6;
   // Short reasons first: most are.

@@ -31,6 +31,8 @@ class Arithmetic {
   using Values = std::array<double, kPoints>;  // of an atom or a polynomial, by point
 
   std::optional<certify::Reason> reason_for(const Dim& e, const Premises& premises);
+  /// Whether premises hold together at one of the points: if so, they do not contradict each other.
+  bool hold_together(const std::vector<Dim>& premises);
 
  private:
   friend class Search;

@@ -147,6 +147,7 @@ struct Pass {
   std::string name = {}, summary = {}, stage = {}, numerics = {};
   double seconds = 0;
   std::int64_t nodes_before = 0, nodes_after = 0;
+  bool changed = false;  // the graph after it is another one
   std::string validation = {};
   std::vector<PassChange> changes = {};
   static void fields(auto& self, auto&& field) {
@@ -157,6 +158,7 @@ struct Pass {
     field("seconds", self.seconds);
     field("nodes_before", self.nodes_before);
     field("nodes_after", self.nodes_after);
+    field("changed", self.changed);
     field("validation", self.validation);
     field("changes", self.changes);
   }
@@ -169,6 +171,20 @@ struct Drawing {
   static void fields(auto& self, auto&& field) {
     field("labels", self.labels);
     field("edges", self.edges);
+  }
+};
+
+/// Output of a mutant at small sizes, as a grid over two of its axes, with the corrected boxes.
+struct RegionGrid {
+  std::int64_t output = 0, row_axis = 0, column_axis = 0, rows = 0, columns = 0;
+  std::vector<std::vector<std::int64_t>> boxes = {};  // [row, end of rows, column, end of columns]
+  static void fields(auto& self, auto&& field) {
+    field("output", self.output);
+    field("row_axis", self.row_axis);
+    field("column_axis", self.column_axis);
+    field("rows", self.rows);
+    field("columns", self.columns);
+    field("boxes", self.boxes);
   }
 };
 
@@ -185,6 +201,12 @@ struct Rewrite {
   std::vector<std::string> assumptions = {};
   double before_ms = 0, after_ms = 0;  // search: of one place, with all rules that were applied
   bool measured = false;               // else expected, by the cost model
+  double expected_ms = 0;              // search: change of time by the cost model, in all places
+  bool rejected = false;               // search: the whole graph was not faster; not applied
+  std::string certificate = {};        // proof, a step a line; a long one is cut
+  Drawing mutant = {};                 // of a mutant: its target before the correction,
+  std::string corrected = {};          // where that is wrong, in words
+  std::vector<RegionGrid> regions = {};
   static void fields(auto& self, auto&& field) {
     field("rule", self.rule);
     field("about", self.about);
@@ -203,6 +225,12 @@ struct Rewrite {
     field("before_ms", self.before_ms);
     field("after_ms", self.after_ms);
     field("measured", self.measured);
+    field("expected_ms", self.expected_ms);
+    field("rejected", self.rejected);
+    field("certificate", self.certificate);
+    field("mutant", self.mutant);
+    field("corrected", self.corrected);
+    field("regions", self.regions);
   }
 };
 
@@ -302,6 +330,16 @@ struct Span {
   }
 };
 
+/// Schedule that was not chosen.
+struct ScheduleAlternative {
+  std::string schedule = {};
+  double cost = 0;  // predicted time over that of the chosen one; 0: not predicted
+  static void fields(auto& self, auto&& field) {
+    field("schedule", self.schedule);
+    field("cost", self.cost);
+  }
+};
+
 /// Kernel of the program, in its forms.
 struct Kernel {
   static constexpr std::string_view kEvent = "kernel";
@@ -309,7 +347,10 @@ struct Kernel {
   std::string name = {};
   std::string tile = {}, schedule = {}, assembly = {};  // empty: left out
   std::int64_t code_bytes = 0, scratch_bytes = 0;
-  std::string left_out = {};  // why forms are missing
+  std::string left_out = {};                           // why forms are missing
+  std::string chosen = {}, chosen_by = {};             // schedule of its group, and what chose it
+  std::int64_t candidates = 0;                         // legal schedules of the group
+  std::vector<ScheduleAlternative> alternatives = {};  // the best of them that were not chosen
   static void fields(auto& self, auto&& field) {
     field("id", self.id);
     field("name", self.name);
@@ -319,6 +360,10 @@ struct Kernel {
     field("code_bytes", self.code_bytes);
     field("scratch_bytes", self.scratch_bytes);
     field("left_out", self.left_out);
+    field("chosen", self.chosen);
+    field("chosen_by", self.chosen_by);
+    field("candidates", self.candidates);
+    field("alternatives", self.alternatives);
   }
 };
 
@@ -433,6 +478,72 @@ struct Proof {
   }
 };
 
+/// Tuning of the schedules of a model.
+struct Tuning {
+  static constexpr std::string_view kEvent = "tuning";
+  std::string target = {}, stopped_by = {};
+  double seconds = 0;
+  double default_ms = 0, tuned_ms = 0;  // of all tasks in a run
+  bool kept = true;                     // false: the whole program was slower
+  std::optional<double> ratio = {}, ratio_low = {}, ratio_high = {};  // whole program, new over old
+  static void fields(auto& self, auto&& field) {
+    field("target", self.target);
+    field("stopped_by", self.stopped_by);
+    field("seconds", self.seconds);
+    field("default_ms", self.default_ms);
+    field("tuned_ms", self.tuned_ms);
+    field("kept", self.kept);
+    field("ratio", self.ratio);
+    field("ratio_low", self.ratio_low);
+    field("ratio_high", self.ratio_high);
+  }
+};
+
+/// Tuning task: a fusion group and what came of its schedules.
+struct TuningTask {
+  static constexpr std::string_view kEvent = "tuning_task";
+  std::int64_t id = 0;
+  std::string key = {}, what = {};
+  std::vector<std::string> names = {};            // ONNX nodes of the first step that computes it
+  double uses = 0;                                // in a run
+  std::int64_t space = 0, known = 0, failed = 0;  // candidates; in the store before; not runnable
+  double default_ms = 0;                          // of one use
+  std::string default_schedule = {}, schedule = {};  // chosen; empty: the default one is kept
+  double ratio = 1, ratio_low = 1, ratio_high = 1;   // chosen over default, 95 % interval
+  static void fields(auto& self, auto&& field) {
+    field("id", self.id);
+    field("key", self.key);
+    field("what", self.what);
+    field("names", self.names);
+    field("uses", self.uses);
+    field("space", self.space);
+    field("known", self.known);
+    field("failed", self.failed);
+    field("default_ms", self.default_ms);
+    field("default_schedule", self.default_schedule);
+    field("schedule", self.schedule);
+    field("ratio", self.ratio);
+    field("ratio_low", self.ratio_low);
+    field("ratio_high", self.ratio_high);
+  }
+};
+
+/// Candidate schedule that was measured.
+struct Trial {
+  static constexpr std::string_view kEvent = "trial";
+  std::int64_t task = 0;
+  std::string schedule = {};
+  double at = 0;                    // seconds since the start
+  double predicted = 0, ratio = 0;  // to the default; 0: not predicted, not runnable
+  static void fields(auto& self, auto&& field) {
+    field("task", self.task);
+    field("schedule", self.schedule);
+    field("at", self.at);
+    field("predicted", self.predicted);
+    field("ratio", self.ratio);
+  }
+};
+
 /// Time of the same ONNX nodes in two logs.
 struct Difference {
   static constexpr std::string_view kEvent = "difference";
@@ -449,8 +560,8 @@ struct Difference {
 };
 
 /// All kinds of records but the header.
-using Record =
-    std::variant<Model, Target, Definition, Node, Pass, Rewrite, Search, Step, StepTime, Run, Span,
-                 Kernel, Value, Memory, Compilation, Benchmark, Proof, Difference>;
+using Record = std::variant<Model, Target, Definition, Node, Pass, Rewrite, Search, Step, StepTime,
+                            Run, Span, Kernel, Value, Memory, Compilation, Benchmark, Proof, Tuning,
+                            TuningTask, Trial, Difference>;
 
 }  // namespace tessera::report

@@ -50,50 +50,69 @@ std::pair<std::size_t, std::size_t> drawn_axes(const Region& region, std::size_t
 
 }  // namespace
 
-Expected<std::string> region_picture(const Rule& rule) {
+Expected<std::vector<RegionGrid>> region_grids(const Rule& rule) {
   const auto sizes = sizes_for_picture(rule);
   if (!sizes)
     return Diagnostic{.id = "rule-region",
                       .message = fmt::format("no small sizes satisfy {}", to_text(rule.guard))};
-  const Region region = rule.mutant ? rule.mutant->wrong : Region{};
-  std::string body;
-  std::int64_t top = kMargin, width = 0;
+  std::vector<RegionGrid> grids;
   for (std::size_t output = 0; output < rule.source.outputs().size(); ++output) {
     Shape shape = rule.source.type(rule.source.outputs()[output]).shape.value_or(Shape{});
     const std::size_t padding = shape.size() < 2 ? 2 - shape.size() : 0;
     shape.insert(shape.begin(), padding, Dim(1));
     Region own;
-    for (Box box : region) {
-      if (box.output != output) continue;
+    for (Box box : rule.mutant ? rule.mutant->wrong : Region{}) {
       box.axes.insert(box.axes.begin(), padding, std::nullopt);
-      own.push_back(std::move(box));
+      if (box.output == output && box.axes.size() == shape.size()) own.push_back(std::move(box));
     }
     const auto [rows, columns] = drawn_axes(own, output, shape.size());
-    const std::int64_t m = std::min(number(shape[rows], *sizes), kMostCells);
-    const std::int64_t n = std::min(number(shape[columns], *sizes), kMostCells);
-    body += fmt::format("<text x='{}' y='{}'>output {}: axis {} down, axis {} across</text>\n",
-                        kMargin, top, output, rows - std::min(rows, padding),
-                        columns - std::min(columns, padding));
-    top += kCell / 2;
-    const auto inside = [&](const Box& box, std::size_t axis, std::int64_t at) {
-      return !box.axes[axis] || (at >= number(box.axes[axis]->begin, *sizes) &&
-                                 at < number(box.axes[axis]->end, *sizes));
+    RegionGrid grid{.output = output,
+                    .row_axis = rows - std::min(rows, padding),
+                    .column_axis = columns - std::min(columns, padding),
+                    .rows = std::min(number(shape[rows], *sizes), kMostCells),
+                    .columns = std::min(number(shape[columns], *sizes), kMostCells)};
+    const auto interval = [&](const std::optional<Interval>& of, std::int64_t extent) {
+      const std::int64_t begin = of ? number(of->begin, *sizes) : 0;
+      const std::int64_t end = of ? number(of->end, *sizes) : extent;
+      return std::pair(std::clamp<std::int64_t>(begin, 0, extent),
+                       std::clamp<std::int64_t>(end, 0, extent));
     };
-    for (std::int64_t row = 0; row < m; ++row)
-      for (std::int64_t column = 0; column < n; ++column) {
-        const bool wrong = std::ranges::any_of(own, [&](const Box& box) {
-          return box.axes.size() == shape.size() && inside(box, rows, row) &&
-                 inside(box, columns, column);
-        });
-        body +=
-            fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}' stroke='#999'/>\n",
-                        kMargin + column * kCell, top + row * kCell, kCell, kCell,
-                        wrong ? "#e4572e" : "#cfe3d4");
-      }
-    top += m * kCell + kMargin;
-    width = std::max(width, n * kCell);
+    for (const Box& box : own) {
+      const auto [top, bottom] = interval(box.axes[rows], grid.rows);
+      const auto [left, right] = interval(box.axes[columns], grid.columns);
+      if (top < bottom && left < right) grid.boxes.push_back({top, bottom, left, right});
+    }
+    grids.push_back(std::move(grid));
   }
-  for (const Box& box : region) {
+  return grids;
+}
+
+Expected<std::string> region_picture(const Rule& rule) {
+  TESSERA_TRY(const std::vector<RegionGrid> grids, region_grids(rule));
+  std::string body;
+  std::int64_t top = kMargin, width = 0;
+  const auto rectangle = [&](const std::array<std::int64_t, 4>& box, const char* fill) {
+    body += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}'/>\n",
+                        kMargin + box[2] * kCell, top + box[0] * kCell, (box[3] - box[2]) * kCell,
+                        (box[1] - box[0]) * kCell, fill);
+  };
+  for (const RegionGrid& grid : grids) {
+    body += fmt::format("<text x='{}' y='{}'>output {}: axis {} down, axis {} across</text>\n",
+                        kMargin, top, grid.output, grid.row_axis, grid.column_axis);
+    top += kCell / 2;
+    rectangle({0, grid.rows, 0, grid.columns}, "#cfe3d4");
+    for (const auto& box : grid.boxes) rectangle(box, "#e4572e");
+    const std::int64_t right = kMargin + grid.columns * kCell, bottom = top + grid.rows * kCell;
+    for (std::int64_t row = 0; row <= grid.rows; ++row)
+      body += fmt::format("<path d='M{0} {1}H{2}' stroke='#999'/>\n", kMargin, top + row * kCell,
+                          right);
+    for (std::int64_t column = 0; column <= grid.columns; ++column)
+      body += fmt::format("<path d='M{0} {1}V{2}' stroke='#999'/>\n", kMargin + column * kCell, top,
+                          bottom);
+    top = bottom + kMargin;
+    width = std::max(width, grid.columns * kCell);
+  }
+  for (const Box& box : rule.mutant ? rule.mutant->wrong : Region{}) {
     body += fmt::format("<text x='{}' y='{}'>corrected: {}</text>\n", kMargin, top,
                         markup_text(in_words(box)));
     top += kCell + 4;

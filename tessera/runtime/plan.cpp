@@ -60,6 +60,7 @@ void fields(auto& archive, Of<Program::Kernel> auto& kernel) {
 }
 void fields(auto& archive, Of<Program::Note> auto& note) {
   archive(note.what, note.flops, note.bytes);
+  if (archive.version() >= 5) archive(note.strategy, note.names);
 }
 void fields(auto& archive, Of<Program> auto& program) {
   archive(program.name, program.architecture, program.features, program.values, program.inputs,
@@ -78,6 +79,8 @@ constexpr DType last_of(DType) {
 class Writer {
  public:
   void operator()(const auto&... parts) { (write(parts), ...); }
+
+  static constexpr std::uint32_t version() { return kPlanVersion; }
 
   std::string out;
 
@@ -107,9 +110,12 @@ class Writer {
 /// Deserializer; after the first invalid field, it reads nothing more.
 class Reader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}
+  Reader(std::span<const std::byte> bytes, std::uint32_t version)
+      : left_(bytes), version_(version) {}
 
   void operator()(auto&... parts) { (read(parts), ...); }
+
+  std::uint32_t version() const { return version_; }
 
   bool whole() const { return !failed_ && left_.empty(); }
 
@@ -172,6 +178,7 @@ class Reader {
   }
 
   std::span<const std::byte> left_;
+  std::uint32_t version_;
   bool failed_ = false;
 };
 
@@ -183,9 +190,9 @@ std::string encode_plan(const Program& program) {
   return std::move(writer.out);
 }
 
-Expected<Program> decode_plan(std::span<const std::byte> bytes) {
+Expected<Program> decode_plan(std::span<const std::byte> bytes, std::uint32_t version) {
   Program program;
-  Reader reader(bytes);
+  Reader reader(bytes, version);
   fields(reader, program);
   if (!reader.whole())
     return Diagnostic{.id = "program-malformed",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -9,10 +10,14 @@
 
 namespace tessera::runtime {
 
+/// Version of plans that are written. 4 adds a kind of step, 5 names and strategies of steps.
+inline constexpr std::uint32_t kPlanVersion = 5, kOldestPlanVersion = 3;
+
 /// Serializes a program without its code and its weights.
 std::string encode_plan(const Program& program);
 
 /// Deserializes untrusted bytes: the result may still be invalid, which check() tells.
-Expected<Program> decode_plan(std::span<const std::byte> bytes);
+Expected<Program> decode_plan(std::span<const std::byte> bytes,
+                              std::uint32_t version = kPlanVersion);
 
 }  // namespace tessera::runtime

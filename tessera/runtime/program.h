@@ -147,11 +147,13 @@ struct Program {
     std::vector<cuda::TensorMap> maps = {};
     bool operator==(const Kernel&) const = default;
   };
-  /// Description of a step for profiles, and its work (0: not known). Sessions run steps with
-  /// little work on one thread.
+  /// Description of a step for profiles and reports, and its work (0: not known). Sessions run
+  /// steps with little work on one thread.
   struct Note {
-    std::string what = {};
+    std::string what = {};  // operators
     double flops = 0, bytes = 0;
+    std::string strategy = {};            // how they are computed
+    std::vector<std::string> names = {};  // ONNX nodes, the main one first
     bool operator==(const Note&) const = default;
   };
 

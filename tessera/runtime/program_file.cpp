@@ -17,7 +17,6 @@ namespace {
 // between them. docs/program.md describes it.
 
 constexpr std::array<char, 8> kMagic = {'\x89', 'T', 'S', 'R', '\r', '\n', '\x1a', '\n'};
-constexpr std::uint32_t kVersion = 4, kOldestVersion = 3;  // 4 adds a kind of step
 
 struct Section {
   std::uint64_t offset = 0, size = 0, checksum = 0;
@@ -25,7 +24,7 @@ struct Section {
 
 struct Header {
   std::array<char, 8> magic = kMagic;
-  std::uint32_t version = kVersion;
+  std::uint32_t version = kPlanVersion;
   std::uint32_t sections = 3;
   Section plan = {}, code = {}, weights = {};
   std::uint64_t checksum = 0;  // of the fields above
@@ -55,7 +54,7 @@ Expected<Header> header_of(const Bytes& file) {
   if (file.size() < sizeof header || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
     return malformed("this is no saved program", "make one with tessera compile");
   std::memcpy(&header, file.data(), sizeof header);
-  if (header.version < kOldestVersion || header.version > kVersion)
+  if (header.version < kOldestPlanVersion || header.version > kPlanVersion)
     return malformed(fmt::format("version {} of the format is not read", header.version),
                      "compile the model with this version of tessera");
   if (header.checksum != checksum_of(header)) return damaged("header");
@@ -79,7 +78,7 @@ Expected<Program> parse(const Bytes& file) {
   TESSERA_TRY(const Header header, header_of(file));
   if (!is_intact(file, header.plan)) return damaged("plan");
   if (!is_intact(file, header.code)) return damaged("code");
-  TESSERA_TRY(Program program, decode_plan(part(file, header.plan).view()));
+  TESSERA_TRY(Program program, decode_plan(part(file, header.plan).view(), header.version));
   program.image = part(file, header.code);
   program.weights = part(file, header.weights);
   TESSERA_TRY_DONE(check(program));

@@ -198,6 +198,48 @@ std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
   return regions;
 }
 
+namespace {
+
+/// Names of values inside of regions, for their replacements. A replacement may have been derived
+/// from another region that differs in its weights: then it has the names of that one, which stand
+/// for the values at the same places.
+class RegionNames {
+ public:
+  explicit RegionNames(const std::vector<Region>& regions) : regions_(regions) {
+    for (std::size_t r = 0; r < regions.size(); ++r) {
+      const Graph& graph = regions[r].graph;
+      for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+        const auto results = graph.outputs(graph.nodes()[n]);
+        for (std::size_t i = 0; i < results.size(); ++i)
+          if (graph.is_named(results[i])) places_.emplace(graph.name(results[i]), Place{r, n, i});
+      }
+    }
+  }
+
+  /// Name in a region of a value that has this name in its replacement; empty if there is none.
+  std::string own(std::size_t region, const std::string& name) const {
+    const auto it = places_.find(name);
+    if (it == places_.end()) return {};
+    const Place& place = it->second;
+    if (place.region == region) return name;
+    const Graph &graph = regions_[region].graph, &other = regions_[place.region].graph;
+    if (graph.nodes().size() != other.nodes().size() ||
+        graph.nodes()[place.node].op != other.nodes()[place.node].op)
+      return {};
+    const ValueId value = graph.outputs(graph.nodes()[place.node])[place.result];
+    return graph.is_named(value) ? graph.name(value) : std::string();
+  }
+
+ private:
+  struct Place {
+    std::size_t region, node, result;
+  };
+  const std::vector<Region>& regions_;
+  std::map<std::string, Place> places_;
+};
+
+}  // namespace
+
 Expected<Graph> with_regions_replaced(const Graph& whole, const std::vector<Region>& regions,
                                       const std::vector<Graph>& replacements) {
   Graph made;
@@ -210,8 +252,14 @@ Expected<Graph> with_regions_replaced(const Graph& whole, const std::vector<Regi
     mapped[id] = made.add_input(whole.type(id), {});
     keep_name(whole, id, mapped[id]);
   }
+  const RegionNames names(regions);
+  std::set<std::string> used;  // each name once; those of inputs and outputs are theirs
+  for (const ValueId id : whole.inputs()) used.insert(whole.name(id));
+  for (const Region& region : regions)
+    for (const ValueId id : region.outputs) used.insert(whole.name(id));
   for (std::size_t r = 0; r < regions.size(); ++r) {
     const Graph& graph = replacements[r];
+    const std::set<ValueId> outputs(graph.outputs().begin(), graph.outputs().end());
     // A replacement that was derived from another region has that region's names.
     std::set<std::string> own_names;
     for (std::size_t n = 0; n < regions[r].graph.nodes().size(); ++n)
@@ -230,8 +278,13 @@ Expected<Graph> with_regions_replaced(const Graph& whole, const std::vector<Regi
       const std::vector<ValueId> results = made.add_node(copied_node(graph, node, value));
       if (own_names.contains(graph.node_name(n)))
         made.set_node_name(made.nodes().size() - 1, graph.node_name(n));
-      for (std::size_t i = 0; i < results.size(); ++i)
-        values[graph.outputs(node)[i].index] = results[i];
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const ValueId old = graph.outputs(node)[i];
+        values[old.index] = results[i];
+        if (!graph.is_named(old) || outputs.contains(old)) continue;
+        std::string name = names.own(r, graph.name(old));
+        if (!name.empty() && used.insert(name).second) made.set_name(results[i], std::move(name));
+      }
     }
     for (std::size_t i = 0; i < regions[r].outputs.size(); ++i) {
       mapped[regions[r].outputs[i]] = value(graph.outputs()[i]);

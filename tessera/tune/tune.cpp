@@ -254,6 +254,15 @@ Expected<TuneResult> tune(const std::vector<Task>& tasks, Meter& meter, cost::St
   return Tuner(tasks, meter, store, target, options).run();
 }
 
+std::string_view to_string(TuneResult::End end) {
+  switch (end) {
+    case TuneResult::End::Budget: return "budget";
+    case TuneResult::End::Exhausted: return "exhausted";
+    case TuneResult::End::Stopped: return "stopped";
+  }
+  return "";
+}
+
 Expected<program::ScheduleBook> tuned_schedules(const cost::Store& store,
                                                 const std::string& target) {
   program::ScheduleBook book;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/cost/store.h"
@@ -57,6 +58,8 @@ struct TuneResult {
   enum class End : std::uint8_t { Budget, Exhausted, Stopped };
   End end = End::Budget;
 };
+
+std::string_view to_string(TuneResult::End end);
 
 /// Tunes tasks: measures candidate schedules within the budget, which tasks share by their expected
 /// gain, and stores every measurement. Candidates that the store knows are not measured again. A

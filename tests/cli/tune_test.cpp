@@ -45,11 +45,12 @@ TEST_F(TuneCommand, OtherCommandsUseWhatWasChosen) {
 
 TEST_F(TuneCommand, WritesAPage) {
   std::vector<std::string> command = tune;
-  command.insert(command.end(), {"--report", "page.html"});
+  command.insert(command.end(), {"--report", "page.html", "--events", "events.jsonl"});
   json(command);
-  const std::string page = testing::content_of(folder.path() / "page.html");
-  EXPECT_THAT(page, HasSubstr("<svg"));
-  EXPECT_THAT(page, HasSubstr("matmul"));
+  EXPECT_THAT(testing::content_of(folder.path() / "page.html"), HasSubstr("tuningTab"));
+  const std::string events = testing::content_of(folder.path() / "events.jsonl");
+  for (const char* event : {"tuning", "tuning_task", "trial", "step", "kernel"})
+    EXPECT_THAT(events, HasSubstr(std::string("{\"event\":\"") + event + "\""));
 }
 
 }  // namespace

@@ -128,6 +128,14 @@ TEST(Prove, AConvolutionBy1x1AfterAConvolution) {
        "concat(shape(l) {start=0, end=1}, shape(k) {start=1, end=4}) {axis=0})) {pads=[1,1,1,1]}"});
 }
 
+TEST(Prove, ConvolutionsOfUnequalFiltersAreGroupsOfTheirGreatestCommonDivisor) {
+  // The third group is that of the other image: g*f + i >= 2*f contradicts g <= 1 and i < f.
+  expect_proved({"x: f32[n, c, h, w], y: f32[n, c, h, w], u: f32[2*f, c, 3, 3], k: f32[f, c, 3, 3]",
+                 "concat(conv(x, u) {pads=[1, 1, 1, 1]}, conv(y, k) {pads=[1, 1, 1, 1]}) {axis=1}",
+                 "conv(concat(x, x, y) {axis=1}, concat(u, k) {axis=0}) {pads=[1, 1, 1, 1], "
+                 "group=3}"});
+}
+
 TEST(Prove, MatrixChainsOfSix) {
   const std::string inputs =
       "a: f32[m, n], b: f32[n, o], c: f32[o, p], d: f32[p, q], e: f32[q, r], f: f32[r, s]";

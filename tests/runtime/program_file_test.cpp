@@ -145,6 +145,19 @@ TEST_F(ProgramFile, SaysWhatIsWrong) {
   EXPECT_TRUE(load(file_)) << "loading leaves the weights alone";
 }
 
+TEST(Plan, ReadsNotesWithoutNamesOfOlderVersions) {
+  const Program program{.notes = {{.what = "copy", .flops = 1, .bytes = 2}}, .arena_bytes = 64};
+  std::string plan = encode_plan(program);
+  // Behind the last note are the sizes of the arena and of the swap file.
+  plan.erase(plan.size() - 32, 16);
+  const auto bytes = std::as_bytes(std::span(plan));
+  const auto read = decode_plan(bytes, 4);
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->notes, program.notes);
+  EXPECT_EQ(read->arena_bytes, 64);
+  EXPECT_FALSE(decode_plan(bytes));
+}
+
 TEST(Plan, ReadsNoPartOfItself) {
   const std::string plan = encode_plan(complete_program());
   const auto bytes = std::as_bytes(std::span(plan));

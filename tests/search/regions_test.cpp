@@ -46,6 +46,28 @@ TEST(Regions, MakeTheGraphAgainThatTheyWereCutFrom) {
   }
 }
 
+TEST(Regions, KeepTheNamesOfValues) {
+  const Graph graph = parsed(
+      "graph(x: f32[2, 4]) {"
+      "  a = relu(x)  b = exp(a)  c = neg(b)  d = relu(c)  e = exp(d)  f = neg(e)  return f }");
+  const auto regions = search::regions_of(graph, {.least_nodes = 3, .most_nodes = 3});
+  ASSERT_EQ(regions.size(), 2u);
+  const auto names_of = [](const Graph& of) {
+    std::string names;
+    for (const GraphNode& node : of.nodes())
+      for (const ValueId id : of.outputs(node)) names += of.is_named(id) ? of.name(id) : "_";
+    return names;
+  };
+  const auto same = search::with_regions_replaced(graph, regions, graphs_of(regions));
+  ASSERT_TRUE(same) << to_string(same.error());
+  EXPECT_EQ(names_of(*same), "abcdef");
+  // A region that was searched for another one has the names of its own values.
+  const auto shared =
+      search::with_regions_replaced(graph, regions, {regions[0].graph, regions[0].graph});
+  ASSERT_TRUE(shared) << to_string(shared.error());
+  EXPECT_EQ(names_of(*shared), "abcdef");
+}
+
 std::string product(const std::string& numbers) {
   return "graph(x: f32[2, 4]) { w = const f32[4, 5] [" + numbers + "] return matmul(x, w) }";
 }

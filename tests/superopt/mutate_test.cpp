@@ -223,6 +223,16 @@ TEST(SlowMutants, OfTheWholeSetAreRightOnceCorrected) {
   const auto found = find_mutants(*set, {.max_ops = 3});
   ASSERT_TRUE(found) << to_string(found.error());
   EXPECT_GE(expect_sound(*found, 6, 5), 2000);
+  // Merged by the greatest common divisor of 2*f and f filters: three groups of f, the first two on
+  // the same image.
+  const auto merged =
+      std::ranges::find(found->mutants,
+                        "concat_channels(conv(x, u), conv(y, k)) as "
+                        "conv_three_groups(concat_extended(x, y), concat_kernels(u, k))",
+                        [](const FoundMutant& mutant) { return mutant.corrected.rule.about; });
+  ASSERT_NE(merged, found->mutants.end());
+  EXPECT_FALSE(merged->corrected.rule.mutant) << "equal in all positions";
+  EXPECT_EQ(prove::to_string(merged->corrected.verdict), "proved");
 }
 
 TEST(MutantRegions, AreFoundByFewPositionsOfEachBox) {

@@ -1,5 +1,31 @@
 // Kernels in their forms.
 
+/** The schedule of a kernel's group, what chose it, and what else was possible. */
+function scheduleChoice(kernel) {
+  if (!kernel.chosen) return null;
+  const others = kernel.alternatives || [];
+  return [
+    h('p', {}, h('b', {}, 'Schedule: '), h('code', {}, kernel.chosen),
+      `; why: chosen by ${kernel.chosen_by || 'default'} out of ${
+          plural(kernel.candidates, 'legal schedule')}`),
+    others.length ?
+        h('details', {},
+          h('summary', {}, `${plural(others.length, 'alternative')} that came next`),
+          table(
+              [
+                {title: 'schedule', cell: (other) => h('code', {}, other.schedule)},
+                {
+                  title: 'predicted time',
+                  number: true,
+                  cell: (other) => (other.cost ? `${numeral(other.cost)} × the chosen one` :
+                                                 'not comparable: another strategy')
+                },
+              ],
+              others)) :
+        null
+  ];
+}
+
 function kernelDetails(kernel, open) {
   const id = kernel.id || 0;
   const steps = [...index.steps.values()].filter((step) => step.kernel === id);
@@ -23,7 +49,7 @@ function kernelDetails(kernel, open) {
                                  '',
           steps[0]?.grid ? `; grid ${steps[0].grid.join(' × ')}` : '',
           steps[0]?.precision ? `; ${steps[0].precision}` : ''),
-        h('p', {}, 'Used by ',
+        scheduleChoice(kernel), h('p', {}, 'Used by ',
           steps.slice(0, 12).flatMap((step, i) => [i ? ', ' : '', stepLink(step, 40)]),
           steps.length > 12 ? ' …' : ''),
         h('div', {class: 'forms'}, form('Tile program', kernel.tile),

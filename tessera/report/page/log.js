@@ -54,10 +54,11 @@ const index = (() => {
         push(rewritesOf, node.id || 0, what);
     }
   };
-  for (const rewrite of log.of('rewrite')) place(rewrite.where, {rewrite});
+  const applied = log.of('rewrite').filter((rewrite) => !rewrite.rejected);
+  for (const rewrite of applied) place(rewrite.where, {rewrite});
   for (const pass of log.of('pass'))
     for (const change of pass.changes || [])
-      if (!log.of('rewrite').some((rewrite) => rewrite.rule === change.what))
+      if (!applied.some((rewrite) => rewrite.rule === change.what))
         place(change.where, {pass, change});
   const mainTime = new Map();  // name of an original node -> ms of the steps mainly about it
   for (const [id, record] of time) {
@@ -77,6 +78,7 @@ const index = (() => {
     producer,
     byName,
     rewritesOf,
+    applied,
     mainTime
   };
 })();

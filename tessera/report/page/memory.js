@@ -1,5 +1,56 @@
 // The arena over time.
 
+/** What a memory limit led to: steps that run again, values that are moved to a file. */
+function additionalSteps() {
+  const rows = [...index.steps.values()]
+                   .filter((step) => step.kind === 'swap' || step.strategy === 'recomputed')
+                   .map((step) => ({
+                          step,
+                          effect: step.kind === 'swap' ? 'swapped ' + step.strategy : 'recomputed',
+                          bytes: step.kind === 'swap' ? step.bytes : undefined
+                        }));
+  const mapped = log.of('value').filter((value) => value.home === 'file');
+  if (!rows.length && !mapped.length) return null;
+  return [
+    h('h2', {}, 'Recomputed and swapped'),
+    rows.length ?
+        table(
+            [
+              {title: 'step', number: true, cell: (row) => stepNumber(row.step)},
+              {title: 'ONNX nodes', cell: (row) => nodesOfStep(row.step)},
+              {title: 'operators', cell: (row) => short(row.step.what, 60)},
+              {title: 'effect', cell: (row) => row.effect},
+              {
+                title: 'work',
+                number: true,
+                cell: (row) => row.bytes ? bytes(row.bytes) :
+                                           `${numeral((row.step.flops || 0) / 1e6)} MFLOP`
+              },
+              {
+                title: 'time',
+                number: true,
+                cell: (row) => ms(index.time.get(row.step.id || 0)?.ms)
+              },
+            ],
+            rows) :
+        null,
+    mapped.length ?
+        table(
+            [
+              {title: 'value in the temporary file', cell: (value) => valueLink(value)},
+              {title: 'type', cell: (value) => short(value.type, 60)},
+              {title: 'bytes', number: true, cell: (value) => bytes(value.bytes)},
+              {title: 'steps', number: true, cell: (v) => `${v.first || 0} to ${v.last || 0}`},
+            ],
+            mapped) :
+        null
+  ];
+}
+const stepNumber = (step) => link('time/' + (step.id || 0), String(step.id || 0));
+const valueLink = (value) => index.producer.has(value.name) ?
+    nodeLink('original', index.producer.get(value.name)) :
+    named(value.name);
+
 function memoryTab() {
   const memory = log.last('memory') || {};
   const values = log.of('value').filter((value) => value.home === 'arena');
@@ -37,7 +88,6 @@ function memoryTab() {
     for (let at = value.first || 0; at <= (value.last || 0) && at <= steps; ++at)
       live[at] += value.bytes || 0;
   const fullest = live.indexOf(Math.max(...live));
-  const moved = [...index.steps.values()].filter((step) => step.kind === 'swap');
   return h(
       'div', {}, h('h2', {}, 'Memory'),
       h('p', {},
@@ -49,9 +99,6 @@ function memoryTab() {
         `. Weights ${bytes(memory.weight_bytes)}, code ${bytes(memory.code_bytes)}` +
             (memory.swap_bytes ? `, swapped to a file ${bytes(memory.swap_bytes)}` : '') + '.'),
       (memory.notes || []).map((note) => h('p', {class: 'warn'}, note)),
-      moved.length ? h('p', {class: 'warn'},
-                       `${plural(moved.length, 'step')} move values to a file or back.`) :
-                     null,
       values.length ?
           h('div', {class: 'scroll'},
             h('svg', {
@@ -65,15 +112,13 @@ function memoryTab() {
               ticks, rects,
               h('text', {x: (left + width) / 2, y: height - 6, 'text-anchor': 'middle'}, 'step'))) :
           h('p', {}, 'No value is in the arena.'),
-      h('h2', {}, 'Largest values'),
+      additionalSteps(), h('h2', {}, 'Largest values'),
       table(
           [
             {
               title: 'value',
               key: (v) => v.name,
-              cell: (v) =>
-                  (index.producer.has(v.name) ? nodeLink('original', index.producer.get(v.name)) :
-                                                named(v.name))
+              cell: valueLink
             },
             {title: 'type', cell: (v) => short(v.type, 60)},
             {title: 'place', key: (v) => v.home, cell: (v) => v.home},

@@ -1,8 +1,22 @@
 // Rewrite rules with their proofs, and passes.
 
+/** A large drawing without its boxes of constants. */
+function withoutConstants(drawing) {
+  const labels = drawing?.labels || [];
+  if (labels.length <= 16) return drawing;
+  const place = new Map(), kept = [];
+  labels.forEach((label, box) => {
+    if (label.startsWith('constant ')) return;
+    place.set(box, kept.length);
+    kept.push(label);
+  });
+  const edges = (drawing.edges || []).filter(([from, to]) => place.has(from) && place.has(to));
+  return {labels: kept, edges: edges.map(([from, to]) => [place.get(from), place.get(to)])};
+}
+
 /** Small graph as a picture, in layers. */
-function picture(drawing) {
-  const labels = drawing?.labels || [],
+function picture(whole) {
+  const drawing = withoutConstants(whole), labels = drawing?.labels || [],
         edges = (drawing?.edges ||
                  []).filter(([from, to]) => labels[from] !== undefined && labels[to] !== undefined);
   if (!labels.length) return null;
@@ -24,7 +38,7 @@ function picture(drawing) {
   });
   const height = 36 + 46 * (rows.length - 1);
   return h(
-      'svg', {viewBox: `0 0 ${wide} ${height}`, width: wide, height, role: 'img'},
+      'svg', {class: 'drawing', viewBox: `0 0 ${wide} ${height}`, width: wide, height, role: 'img'},
       edges.map(([from, to]) => h('line', {
                   class: 'edge',
                   x1: at[from][0],
@@ -45,6 +59,67 @@ function picture(drawing) {
                   '\u2068' + short(label, 32) + '\u2069'))));
 }
 
+/** Output of a mutant at small sizes, with the corrected boxes coloured. */
+function regionPicture(grid) {
+  const cell = 12, top = 20, rows = grid.rows || 0, columns = grid.columns || 0;
+  const box = ([row, bottom, column, right], attributes) => h('rect', {
+    x: column * cell,
+    y: top + row * cell,
+    width: (right - column) * cell,
+    height: (bottom - row) * cell,
+    ...attributes
+  });
+  const line = (x1, y1, x2, y2) =>
+      h('line', {class: 'axis', x1: x1 * cell, y1: top + y1 * cell, x2: x2 * cell, y2: top + y2 * cell});
+  const lines = [];
+  for (let row = 0; row <= rows; ++row) lines.push(line(0, row, columns, row));
+  for (let column = 0; column <= columns; ++column) lines.push(line(column, 0, column, rows));
+  const width = Math.max(250, columns * cell + 1), height = top + rows * cell + 1;
+  return h(
+      'svg', {
+        viewBox: `0 0 ${width} ${height}`,
+        width,
+        height,
+        role: 'img',
+        class: 'region',
+        'aria-label': 'Output of the mutant, with the corrected positions coloured'
+      },
+      h('text', {x: 0, y: 12},
+        `output ${grid.output || 0}: axis ${grid.row_axis || 0} down, axis ${
+            grid.column_axis || 0} across`),
+      box([0, rows, 0, columns], {fill: 'var(--right)'}),
+      (grid.boxes || []).map((one) => box(one, {fill: 'var(--wrong)'})), lines);
+}
+
+/** The mutant, and where it is corrected. */
+function mutantDetails(rewrite) {
+  if (!rewrite.corrected) return null;
+  return [
+    h('h3', {}, 'Partially equivalent: corrected where it is wrong'),
+    h('p', {}, h('b', {}, 'Corrected: '), rewrite.corrected),
+    h('div', {class: 'rule'},
+      h('div', {}, h('h3', {}, 'mutant, before its correction'),
+        h('div', {class: 'scroll'}, picture(rewrite.mutant))),
+      h('div', {}, h('h3', {}, 'output at small sizes, corrected positions colored'),
+        (rewrite.regions || []).map(regionPicture)))
+  ];
+}
+
+/** What a rule was expected and measured to bring. */
+function gainOf(rewrite) {
+  if (rewrite.by !== 'search')
+    return h('p', {}, h('b', {}, 'Gain: '),
+             `not estimated; the pass ${rewrite.by} applies the rule wherever it matches`);
+  const parts = [];
+  if (rewrite.expected_ms)
+    parts.push(`${rewrite.expected_ms > 0 ? '+' : '−'}${
+        ms(Math.abs(rewrite.expected_ms))} expected in all places`);
+  if (rewrite.before_ms)
+    parts.push(`${ms(rewrite.before_ms)} → ${ms(rewrite.after_ms)} ${
+        rewrite.measured ? 'measured' : 'expected'} of one region, with all rules applied to it`);
+  return parts.length ? h('p', {}, h('b', {}, 'Gain: '), parts.join('; ')) : null;
+}
+
 function rewriteDetails(rewrite, open) {
   const total = Object.values(rewrite.proof_steps || {}).reduce((sum, count) => sum + count, 0);
   const places = (rewrite.where || []).map((name) => {
@@ -58,9 +133,13 @@ function rewriteDetails(rewrite, open) {
         ` ${rewrite.times > 1 ? rewrite.times + ' times' : 'once'} by ${rewrite.by} · `,
         h('span', {class: proved ? 'good' : 'bad'}, rewrite.verdict || 'unknown'),
         ` · ${rewrite.numerics === 'exact' ? 'exact: keeps every bit' : rewrite.numerics || ''}`),
-      h('p', {}, rewrite.about || ''), h('pre', {}, rewrite.equation || ''),
-      h('div', {class: 'rule'}, h('div', {}, h('h3', {}, 'source'), picture(rewrite.source)),
-        h('div', {}, h('h3', {}, 'target'), picture(rewrite.target))),
+      rewrite.about ? h('p', {}, rewrite.about) : null,
+      rewrite.equation ? h('pre', {}, rewrite.equation) : null,
+      h('div', {class: 'rule'},
+        h('div', {}, h('h3', {}, 'source'), h('div', {class: 'scroll'}, picture(rewrite.source))),
+        h('div', {}, h('h3', {}, rewrite.corrected ? 'target: mutant and correction' : 'target'),
+          h('div', {class: 'scroll'}, picture(rewrite.target)))),
+      mutantDetails(rewrite),
       h('p', {}, h('b', {}, 'Guard: '), rewrite.guard || 'none'),
       h('p', {}, h('b', {}, 'Proof: '),
         proved ? `proved for all sizes${rewrite.guard ? ' where ' + rewrite.guard : ''} in ${
@@ -69,16 +148,14 @@ function rewriteDetails(rewrite, open) {
                     .map(([kind, count]) => `${count} ${kind}`)
                     .join(', ') :
                  rewrite.verdict || 'unknown'),
+      rewrite.certificate ? h('details', {}, h('summary', {}, 'Steps of the proof (certificate)'),
+                              h('pre', {}, rewrite.certificate)) :
+                            null,
       (rewrite.assumptions || []).length ?
           h('p', {}, h('b', {}, 'Assuming that '), rewrite.assumptions.join('; ')) :
           null,
       rewrite.found ? h('p', {}, h('b', {}, 'Found: '), rewrite.found) : null,
-      rewrite.before_ms ?
-          h('p', {}, h('b', {}, rewrite.measured ? 'Measured: ' : 'Expected: '),
-            `${ms(rewrite.before_ms)} → ${
-                ms(rewrite
-                       .after_ms)} of the region, with the other rules that were applied to it`) :
-          null,
+      gainOf(rewrite),
       places.length ? h('p', {}, h('b', {}, 'Where: '),
                         places.slice(0, 60).flatMap((one, i) => (i ? [', ', one] : [one])),
                         places.length > 60 ? ` and ${places.length - 60} more` : '') :
@@ -86,14 +163,21 @@ function rewriteDetails(rewrite, open) {
 }
 
 function rewritesTab(place) {
-  const rewrites = log.of('rewrite');
+  const rewrites = index.applied, rejected = log.of('rewrite').filter((one) => one.rejected);
   const wanted = decodeURIComponent(place[0] || '');
+  const details = (rewrite, i) =>
+      rewriteDetails(rewrite, wanted ? rewrite.rule === wanted : i === 0);
   const tab =
       h('div', {}, h('h2', {}, 'Rewrite rules'),
-        rewrites.length ? rewrites.map(
-                              (rewrite, i) => rewriteDetails(
-                                  rewrite, wanted ? rewrite.rule === wanted : i === 0)) :
+        rewrites.length ? rewrites.map(details) :
                           h('p', {}, 'No rewrite rule was applied to this model.'),
+        rejected.length ?
+            [
+              h('h2', {}, 'Found by the search, not applied'),
+              h('p', {}, 'The graph with these rules was not faster beyond the 95 % interval.'),
+              rejected.map(details)
+            ] :
+            null,
         h('h2', {}, 'Passes'),
         table(
             [

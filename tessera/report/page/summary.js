@@ -55,40 +55,81 @@ function summaryCards() {
   return cards;
 }
 
+/** What is proved of a pass that changed the graph: '' if nothing is. */
+function proofOf(pass) {
+  if (pass.validation) return pass.validation.startsWith('proved') ? 'on this model' : '';
+  const rules = new Map(index.applied.map((rewrite) => [rewrite.rule, rewrite]));
+  const changes = pass.changes || [];
+  return changes.length && changes.every((change) => rules.get(change.what)?.verdict === 'proved') ?
+      'by its rules' :
+      '';
+}
+
 /** What is proved of the result, in words. */
 function correctness() {
-  const rewrites = log.of('rewrite'), passes = log.of('pass');
-  if (!rewrites.length && !passes.length) return null;
-  const proved = rewrites.filter((rewrite) => rewrite.verdict === 'proved');
-  const validated = passes.filter((pass) => pass.validation);
-  const doubtful = validated.filter((pass) => pass.validation.startsWith('unknown'));
+  const rewrites = index.applied, passes = log.of('pass');
+  if (!rewrites.length && !passes.length)
+    return !index.steps.size ? null :
+                               h('section', {}, h('h2', {}, 'Is it right?'),
+                                 h('p', {id: 'verdict'},
+                                   'A saved program does not say what was rewritten: ',
+                                   h('code', {}, 'tessera compile MODEL --report page.html'),
+                                   ' shows that, with proofs.'));
+  const changed = passes.filter((pass) => pass.changed);
+  const unproved = changed.filter((pass) => !proofOf(pass));
+  const bySearch = rewrites.filter((rewrite) => rewrite.by === 'search');
+  const open = bySearch.filter((rewrite) => rewrite.verdict !== 'proved');
   const assumptions = [...new Set(rewrites.flatMap((rewrite) => rewrite.assumptions || []))];
+  const verdict = !changed.length && !bySearch.length ?
+      ['good', 'Unchanged: ', 'the graph that is compiled is that of the model, node by node.'] :
+      !unproved.length && !open.length ?
+      ['good', 'Proved: ', 'every change of the graph is proved to keep its meaning.'] :
+      [
+        'warn', 'Partly proved: ',
+        `${changed.length - unproved.length} of ${
+            plural(changed.length, 'pass', 'passes')} that changed the graph` +
+            (bySearch.length ? ` and ${bySearch.length - open.length} of ${
+                                   plural(bySearch.length, 'rule')} of the search` :
+                               '') +
+            ' are proved. ' +
+            (unproved.some((pass) => !pass.validation) ?
+                 'With --validate, the others are proved on this very model too.' :
+                 '')
+      ];
+  const target = log.last('target'), bench = log.last('benchmark');
   const lines = [
+    changed.map((pass) => h('li', {}, link('rewrites', pass.name), `: ${pass.summary || ''}; `,
+                            h('span', {class: proofOf(pass) ? 'good' : 'warn'},
+                              proofOf(pass) ? `proved ${proofOf(pass)}` :
+                                  pass.validation ? pass.validation :
+                                                    'not validated on this model'))),
     rewrites.length ?
         h('li', {},
-          h('b', {class: proved.length === rewrites.length ? 'good' : 'bad'},
-            proved.length === rewrites.length ? 'proved: ' : 'not all proved: '),
-          `${proved.length} of ${
-              plural(rewrites.length, 'applied rewrite rule')} proved, for all sizes and inputs (`,
-          link('rewrites', 'rules and proofs'), ')') :
-        h('li', {}, 'no rewrite rule was applied'),
-    validated.length ?
+          `${rewrites.filter((rewrite) => rewrite.verdict === 'proved').length} of ${
+              plural(rewrites.length, 'applied rewrite rule')} proved, for all sizes and inputs: `,
+          rewrites.slice(0, 12).flatMap(
+              (rewrite, i) =>
+                  [i ? ', ' : '', link('rewrites/' + rewrite.rule, named(rewrite.rule))]),
+          rewrites.length > 12 ? ' …' : '') :
+        h('li', {}, 'No rewrite rule was applied.'),
+    target?.numerics === 'exact' ?
+        h('li', {}, 'Numerics exact: results have the same bits as without optimizations.') :
         h('li', {},
-          h('b', {class: doubtful.length ? 'warn' : 'good'},
-            doubtful.length ? 'partly validated: ' : 'validated: '),
-          `${validated.length - doubtful.length} of ${
-              plural(
-                  validated.length, 'pass',
-                  'passes')} proved on this model, or left it unchanged`) :
-        h('li', {}, 'passes were not validated on this model (--validate does that)'),
-    log.last('target')?.numerics === 'exact' ?
-        h('li', {}, 'numerics exact: results have the same bits as without optimizations') :
-        h('li', {},
-          'numerics reals: results are equal over the real numbers; floating point may round differently'),
+          'Numerics reals: results are equal over the real numbers; floating point may round differently.'),
+    assumptions.length ?
+        h('li', {}, 'The proofs assume that ', assumptions.slice(0, 12).join('; '), '.') :
+        null,
+    h('li', {},
+      'Machine code is not proved: ',
+      bench?.peer ? `its outputs ${bench.agrees === false ? 'do not agree' : 'agree'} with those of ${
+                        bench.peer}.` :
+                    h('span', {}, h('code', {}, 'tessera run --check-steps'),
+                      ' compares each kernel with the interpreter.')),
   ];
-  if (assumptions.length)
-    lines.push(h('li', {}, 'the proofs assume that ', assumptions.slice(0, 12).join('; ')));
-  return h('section', {}, h('h2', {}, 'Is it right?'), h('ul', {class: 'plain'}, lines));
+  return h(
+      'section', {}, h('h2', {}, 'Is it right?'),
+      h('p', {id: 'verdict'}, h('b', {class: verdict[0]}, verdict[1]), verdict[2]),
+      h('ul', {class: 'plain'}, lines));
 }
 
 function slowest() {
@@ -166,6 +207,11 @@ function about() {
                  `: ${numeral(1 / search.ratio)}× as fast (95 % interval ${
                      numeral(1 / search.ratio_high)} to ${numeral(1 / search.ratio_low)})` :
                  ''));
+  const tuning = log.last('tuning');
+  if (tuning)
+    row('tuning', link('tuning', `${plural(log.of('trial').length, 'candidate')} of ${
+                                     plural(log.of('tuning_task').length, 'task')} measured`),
+        `: ${ms(tuning.default_ms || 0)} → ${ms(tuning.tuned_ms || 0)} in their kernels`);
   return rows.length ? h('section', {}, h('h2', {}, 'Model and target'),
                          h('div', {class: 'scroll'}, h('table', {}, rows))) :
                        null;

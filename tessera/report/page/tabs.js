@@ -10,10 +10,16 @@ const tabs = [
     shown: () => Object.values(layouts).some((layout) => layout.boxes.length),
     show: graphTab
   },
-  {id: 'rewrites', title: 'Rewrites', shown: () => log.of('pass').length, show: rewritesTab},
+  {id: 'rewrites', title: 'Rewrites', shown: () => log.of('pass').length || log.of('rewrite').length, show: rewritesTab},
   {id: 'time', title: 'Time', shown: () => log.of('step').length, show: timeTab},
   {id: 'kernels', title: 'Kernels', shown: () => log.of('kernel').length, show: kernelsTab},
   {id: 'memory', title: 'Memory', shown: () => log.of('value').length, show: memoryTab},
+  {
+    id: 'tuning',
+    title: 'Tuning',
+    shown: () => log.of('tuning').length || log.of('tuning_task').length,
+    show: tuningTab
+  },
 ].filter((tab) => tab.shown());
 
 function route() {
@@ -23,6 +29,7 @@ function route() {
     const chosen = button.dataset.tab === tab.id;
     button.setAttribute('aria-selected', chosen);
     button.tabIndex = chosen ? 0 : -1;
+    if (chosen) button.scrollIntoView({block: 'nearest', inline: 'nearest'});
   }
   graphTab.views = null;
   const start = performance.now();

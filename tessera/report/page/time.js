@@ -13,20 +13,21 @@ function timeline(run) {
       loops.set(step.loop, loop);
       loop.wide += wide;
     }
+    const name = step.names?.[0] || step.what || '', letters = Math.floor((wide - 6) / 6.3);
     if (wide > 0.05)
-      rows.push(
+      rows.push(h(
+          'g', {class: 'link', onclick: () => (location.hash = 'time/' + (step.id || 0))},
+          h('title', {}, `${short(name, 200)}: ${ms(time)}, ${step.what} ${step.strategy || ''}`),
           h('rect', {
-            class: 'link',
             x,
             y: 0,
             width: Math.max(0.4, wide - 0.2),
             height: row,
-            fill: strategyColours.of(strategyKind(step)),
-            onclick: () => (location.hash = 'time/' + (step.id || 0))
-          },
-            h('title', {},
-              `${short(step.names?.[0] || step.what, 200)}: ${ms(time)}, ${step.what} ${
-                  step.strategy || ''}`)));
+            fill: strategyColours.of(strategyKind(step))
+          }),
+          letters >= 5 ? h('text', {class: 'inside', x: x + 3, y: row / 2 + 4},
+                           '\u2068' + short(name, letters) + '\u2069') :
+                         ''));
     x += wide;
   }
   const between = Math.max(0, ((run.between_ms || 0) / whole) * width);
@@ -43,6 +44,7 @@ function timeline(run) {
   }
   return h(
       'svg', {
+        class: 'drawing',
         viewBox: `0 0 ${width} ${row + (loops.size ? 18 : 2)}`,
         width,
         preserveAspectRatio: 'none',
@@ -52,33 +54,52 @@ function timeline(run) {
       rows);
 }
 
-/** Log-log plot: points {x, y, title, href, colour}, lines of points. */
-function plot({title, x: xTitle, y: yTitle, points, lines = []}) {
-  const all = points.filter((point) => point.x > 0 && point.y > 0);
+/**
+ * Axis of a plot: where a value is, from 0 to 1, and ticks. Logarithmic ones have ticks at powers of
+ * ten, and at their 2 and 5 fold where the values span less than two of them.
+ */
+function axisOf(values, linear) {
+  if (linear) {
+    const most = Math.max(...values), unit = 10 ** Math.floor(Math.log10(most || 1));
+    const step = [0.2, 0.5, 1, 2, 5].map((part) => part * unit).find((part) => most / part <= 6);
+    const count = Math.ceil(most / step) || 1;
+    return {
+      ticks: Array.from({length: count + 1}, (_, i) => i * step),
+      at: (value) => value / (count * step)
+    };
+  }
+  const least = Math.min(...values), most = Math.max(...values) * 1.0001;
+  const factors = Math.log10(most / least) < 2 ? [1, 2, 5] : [1], all = [];
+  for (let e = Math.floor(Math.log10(least)); e <= Math.ceil(Math.log10(most)); ++e)
+    all.push(...factors.map((factor) => factor * 10 ** e));
+  const first = Math.max(0, all.findLastIndex((tick) => tick <= least * 1.0001));
+  const last = Math.max(first + 1, all.findIndex((tick) => tick >= most * 0.9998));
+  const ticks = all.slice(first, last + 1), low = Math.log10(ticks[0]);
+  const span = Math.log10(ticks.at(-1)) - low || 1;
+  return {ticks, at: (value) => (Math.log10(value) - low) / span};
+}
+
+/** Plot: points {x, y, title, href, colour}, lines of points; logarithmic but for a linear x. */
+function plot({title, x: xTitle, y: yTitle, points, lines = [], linear = false}) {
+  const all = points.filter((point) => (linear || point.x > 0) && point.y > 0);
   if (!all.length) return null;
-  const width = 520, height = 320, left = 56, bottom = 40;
-  const bounds = (key) => {
-    const values = [
-      ...all.map((point) => point[key]), ...lines.flat().map((point) => point[key])
-    ].filter((value) => value > 0);
-    return [
-      Math.floor(Math.log10(Math.min(...values))),
-      Math.ceil(Math.log10(Math.max(...values) * 1.0001))
-    ];
-  };
-  const [x0, x1] = bounds('x'), [y0, y1] = bounds('y');
-  const px = (value) => left + ((Math.log10(value) - x0) / (x1 - x0 || 1)) * (width - left - 10);
-  const py = (value) =>
-      height - bottom - ((Math.log10(value) - y0) / (y1 - y0 || 1)) * (height - bottom - 10);
-  const ticks = [];
-  for (let e = x0; e <= x1; ++e)
-    ticks.push(
-        h('line', {class: 'axis', x1: px(10 ** e), x2: px(10 ** e), y1: 10, y2: height - bottom}),
-        h('text', {x: px(10 ** e), y: height - bottom + 14, 'text-anchor': 'middle'}, power(e)));
-  for (let e = y0; e <= y1; ++e)
-    ticks.push(
-        h('line', {class: 'axis', x1: left, x2: width - 10, y1: py(10 ** e), y2: py(10 ** e)}),
-        h('text', {x: left - 6, y: py(10 ** e) + 4, 'text-anchor': 'end'}, power(e)));
+  const width = 520, height = 320, left = 56, bottom = 40, right = 24;
+  const values = (key) => [...all, ...lines.flat()].map((point) => point[key])
+                              .filter((value) => value > 0 || (linear && key === 'x'));
+  const xs = axisOf(values('x'), linear), ys = axisOf(values('y'), false);
+  const px = (value) => left + xs.at(value) * (width - left - right);
+  const py = (value) => height - bottom - ys.at(value) * (height - bottom - 10);
+  const ticks = [
+    ...xs.ticks.flatMap(
+        (tick) =>
+            [h('line', {class: 'axis', x1: px(tick), x2: px(tick), y1: 10, y2: height - bottom}),
+             h('text', {x: px(tick), y: height - bottom + 14, 'text-anchor': 'middle'},
+               tickText(tick))]),
+    ...ys.ticks.flatMap(
+        (tick) =>
+            [h('line', {class: 'axis', x1: left, x2: width - right, y1: py(tick), y2: py(tick)}),
+             h('text', {x: left - 6, y: py(tick) + 4, 'text-anchor': 'end'}, tickText(tick))])
+  ];
   return h(
       'figure', {style: 'margin:0'}, h('h3', {}, title),
       h('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': title},
@@ -109,7 +130,9 @@ function plot({title, x: xTitle, y: yTitle, points, lines = []}) {
         },
           yTitle)));
 }
-const power = (e) => (e >= -2 && e <= 4 ? String(10 ** e) : `1e${e}`);
+const tickText = (value) => (value === 0 || (value >= 0.01 && value <= 1e4) ?
+                                 String(Number(value.toPrecision(2))) :
+                                 value.toExponential(0));
 
 function roofline() {
   const target = log.last('target') || {};
@@ -195,6 +218,12 @@ function timeTab(place) {
   const rate = (step, key) =>
       (time(step).ms && step[key] ? (step[key] * (time(step).calls || 1)) / (time(step).ms * 1e6) :
                                     undefined);
+  const loopText = (loop) => {
+    const total = rows.filter((step) => step.loop === (loop.id || 0))
+                      .reduce((sum, step) => sum + (time(step).ms || 0), 0);
+    return plural(loop.iterations, 'iteration') +
+        (total ? `: ${ms(total)} in all, ${ms(total / (loop.iterations || 1))} each` : '');
+  };
   const columns = [
     {
       title: 'step',
@@ -210,7 +239,7 @@ function timeTab(place) {
       cell: (s) =>
           [short(s.strategy, 80),
            loopOf(s) ? h('div', {class: 'faint'}, `in a loop of ${loopOf(s).iterations || 0}`) : '',
-           s.kind === 'loop' ? h('div', {class: 'faint'}, plural(s.iterations, 'iteration')) : '']
+           s.kind === 'loop' ? h('div', {class: 'faint'}, loopText(s)) : '']
     },
     {
       title: 'kernel',
