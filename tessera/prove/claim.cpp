@@ -189,12 +189,12 @@ class Builder {
         TESSERA_TRY(inferred, infer(*node.op, *node.attrs, inputs));
       }
       inferred.resize(results.size());
-      std::optional<Definition> definition;
+      std::shared_ptr<const Definition> definition;
       std::string call;
       if (defined) {
         const std::optional<Signature> signature = signature_of(inputs);
         if (signature) {
-          TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
+          TESSERA_TRY(definition, tessera::defined(*node.op, *node.attrs, *signature));
           if (named_) call = call_text(node, *signature);
         }
       }
@@ -209,7 +209,7 @@ class Builder {
           continue;
         }
         if (definition && i < definition->outputs.size() && !definition->outputs[i].forward) {
-          result_.claim.values.push_back({here->second, *definition, i, operands, call});
+          result_.claim.values.push_back({here->second, definition, i, operands, call});
         } else {
           TESSERA_TRY_DONE(give(here->second, graph.type(results[i])));
         }
@@ -358,7 +358,8 @@ std::optional<GraphClaim> with_contents(const GraphClaim& claim) {
       return false;
     auto definition = Content(here->second).definition();
     if (!definition) return false;
-    values.push_back({input.name, *std::move(definition), 0, {}});
+    values.push_back(
+        {input.name, std::make_shared<const Definition>(*std::move(definition)), 0, {}});
     return true;
   });
   if (values.empty()) return std::nullopt;
