@@ -415,6 +415,18 @@ TEST(Prove, NamedRealsAreAnOption) {
   EXPECT_FALSE(std::holds_alternative<Proved>(prove(source, target, {.named_reals = false})));
 }
 
+TEST(Prove, AScaleOfQueriesAndKeysMayBePutTogether) {
+  const Graph source = parsed(
+      "graph(q: f32[n, d], k: f32[d, m]) { return matmul(mul(q, 0.35355338), mul(k, 0.35355338)) "
+      "}");
+  EXPECT_TRUE(std::holds_alternative<Proved>(prove(
+      source, parsed("graph(q: f32[n, d], k: f32[d, m]) { return mul(matmul(q, k), 0.12499999) }"),
+      {})));
+  EXPECT_FALSE(std::holds_alternative<Proved>(prove(
+      source, parsed("graph(q: f32[n, d], k: f32[d, m]) { return mul(matmul(q, k), 0.12499998) }"),
+      {})));
+}
+
 TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
   const Graph one = parsed("graph(x: f32[n]) { return x }");
   EXPECT_TRUE(
