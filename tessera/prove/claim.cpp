@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tessera/expr/text.h"
+#include "tessera/expr/walk.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
 #include "tessera/ir/literal.h"
@@ -254,6 +255,45 @@ Expected<Graph> expanded(const Graph& graph) {
   return expand(graph, is_composite);
 }
 
+/// Whether an expression reads an operand only in place of what is out of range, as `pad` does.
+bool is_fill(const Scalar& scalar, const std::string& operand) {
+  bool result = true;
+  const std::function<void(const Scalar&)> visit = [&](const Scalar& part) {
+    if (const auto* read = std::get_if<node::Read>(&part.node())) {
+      result = result && read->operand != operand;
+      for (const Scalar& index : read->at) visit(index);
+      const auto* fill =
+          read->otherwise == nullptr ? nullptr : std::get_if<node::Read>(&read->otherwise->node());
+      if (read->otherwise != nullptr && (fill == nullptr || fill->operand != operand))
+        visit(*read->otherwise);
+      return;
+    }
+    for_each_part(part, visit);
+  };
+  visit(scalar);
+  return result;
+}
+
+/// Minus infinity around an image, which a maximum leaves out: a constant of this number that is a
+/// fill wherever it is read.
+void mark_fills(GraphClaim& made) {
+  for (certify::Input& input : made.claim.inputs) {
+    const auto constant = made.constants.find(input.name);
+    if (constant == made.constants.end() || !is_float(constant->second.dtype) ||
+        constant->second.count() != 1 || number_at(constant->second, 0) != -HUGE_VAL)
+      continue;
+    const auto fills = [&](const certify::Value& value) {
+      for (std::size_t i = 0; i < value.operands.size(); ++i)
+        if (value.operands[i] == input.name &&
+            !is_fill(value.definition->outputs[value.output].value,
+                     value.definition->inputs[i].name))
+          return false;
+      return true;
+    };
+    if (std::ranges::all_of(made.claim.values, fills)) input.uniform = -HUGE_VAL;
+  }
+}
+
 constexpr std::int64_t kMostContent = 64;  // numbers of a tensor that is written out
 constexpr int kMostPieces = 32;            // in which it is
 
@@ -400,6 +440,7 @@ Expected<GraphClaim> built(const Graph& source, const Graph& target, const Guard
   TESSERA_TRY(const std::vector<std::string> right, builder.add(b, false));
   for (std::size_t i = 0; i < left.size() && i < right.size(); ++i)
     result.claim.pairs.emplace_back(left[i], right[i]);
+  mark_fills(result);
   return result;
 }
 

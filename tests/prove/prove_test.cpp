@@ -427,6 +427,25 @@ TEST(Prove, AScaleOfQueriesAndKeysMayBePutTogether) {
       {})));
 }
 
+TEST(Prove, MinusInfinityAroundAnImageIsLeftOutOfAMaximum) {
+  const std::string pool = "max_pool(x) {kernel_shape=[3], pads=[1, 1]}";
+  const auto padded = [](const std::string& op, const std::string& fill) {
+    return op + "(pad(x, [0, 0, 1, 0, 0, 1], " + fill + ")) {kernel_shape=[3]}";
+  };
+  expect_proved({"x: f32[n, c, w]", padded("max_pool", "-inf"), pool});
+  expect_proved({"x: f32[n, c, w]", "relu(pad(x, [0, 0, 1, 0, 0, 1], -inf))",
+                 "relu(pad(x, [0, 0, 1, 0, 0, 1], 0.0))"});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "0.0"), pool});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "inf"), pool});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "-inf"),
+                     "max_pool(x) {kernel_shape=[3], pads=[2, 0]}"});
+  expect_not_proved({"x: f32[n, c, w]", padded("average_pool", "-inf"),
+                     "average_pool(x) {kernel_shape=[3], pads=[1, 1]}"});
+  expect_not_proved({"x: f32[n, c, w]", "exp(pad(x, [0, 0, 1, 0, 0, 1], -inf))",
+                     "exp(pad(x, [0, 0, 1, 0, 0, 1], 0.0))"});
+  expect_not_proved({"x: f32[n], y: f32[n]", "add(x, -inf)", "add(y, -inf)"});
+}
+
 TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
   const Graph one = parsed("graph(x: f32[n]) { return x }");
   EXPECT_TRUE(
