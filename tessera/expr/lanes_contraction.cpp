@@ -186,6 +186,9 @@ template <int bytes, class T, class S>
 inline __attribute__((always_inline)) void add_wide_steps(T* __restrict sums, const T (&a)[kSteps],
                                                           const S* __restrict b,
                                                           std::int64_t stride, int count) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
   constexpr int kLanes = bytes / sizeof(T), kVectors = kChunk / kLanes;
   typedef T Vector __attribute__((vector_size(bytes)));
   typedef S Stored __attribute__((vector_size(kLanes * sizeof(S))));
@@ -225,10 +228,15 @@ __attribute__((target("avx2"))) void add_steps_avx2(T* __restrict sums, const T 
 }
 
 /// Unlike avx2, avx512f contains fused multiply-add, which must not be used.
+#if defined(__clang__)
+#define TESSERA_AVX512_UNFUSED __attribute__((target("avx512f")))
+#else
+#define TESSERA_AVX512_UNFUSED __attribute__((target("avx512f"), optimize("fp-contract=off")))
+#endif
 template <class T, class S>
-__attribute__((target("avx512f"), optimize("fp-contract=off"))) void add_steps_avx512(
-    T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, std::int64_t stride,
-    int count) {
+TESSERA_AVX512_UNFUSED void add_steps_avx512(T* __restrict sums, const T (&a)[kSteps],
+                                             const S* __restrict b, std::int64_t stride,
+                                             int count) {
   add_wide_steps<64>(sums, a, b, stride, count);
 }
 
