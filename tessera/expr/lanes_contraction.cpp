@@ -156,6 +156,7 @@ template <int chunk, class T>
 void add_steps(T* __restrict sums, const T (&a)[kSteps], const T* __restrict b, std::int64_t stride,
                int chunks) {
   constexpr int kLanes = 16 / sizeof(T), kVectors = chunk / kLanes;
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef T Vector __attribute__((vector_size(16)));
   const auto read = [](const T* at) {
     Vector vector;
@@ -190,7 +191,9 @@ inline __attribute__((always_inline)) void add_wide_steps(T* __restrict sums, co
 #pragma clang fp contract(off)
 #endif
   constexpr int kLanes = bytes / sizeof(T), kVectors = kChunk / kLanes;
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef T Vector __attribute__((vector_size(bytes)));
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef S Stored __attribute__((vector_size(kLanes * sizeof(S))));
   for (int begin = 0; begin < count; begin += kChunk) {
     const int at = std::min(begin, count - kChunk);
