@@ -59,11 +59,23 @@ class Contents:
                     require(d.constant() is not None and 0 <= d.constant() < count, "an element is not known")
                     place = place * count + d.constant()
                 return constant_of_file(literal.elements[place], False)
+            if f.kind == "apply" and f.name == "div" and f.to == "i64":
+                return exact_quotient(*map(self.unfolded, f.args))
             if tensor is None or tensor.value is None:
                 return None
             return self.unfolded(element(self.tensors, tensor, f.at, False))
         terms = [t for term in sums.normal(terms) for t in written_out(term)]
         return sums.normal(sums.changed(terms, put_in))
+
+
+def exact_quotient(whole, by):
+    """Of sizes by a number that divides all their coefficients: however quotients are rounded. Else none."""
+    divisor = expressions.constant_of(by)
+    sizes = all(t.is_plain() and all(f.kind == "number" and f.exponent.denominator == 1 and f.exponent > 0
+                                     for f in t.factors) for t in whole)
+    if not divisor or not sizes or any((t.coefficient / divisor).denominator != 1 for t in whole):
+        return None
+    return [t.like(coefficient=t.coefficient / divisor) for t in whole]
 
 
 def written_out(term):

@@ -30,6 +30,11 @@ def is_rounded(x, real):
     return single(x) == single(real) if is_single(x) else x == real
 
 
+def is_square_of_inverse_root(x, n):
+    root = single(1 / sqrt(n))
+    return n & (n - 1) == 0 and is_single(x) and single(x) == single(root * root)
+
+
 def is_near(x, real):
     size = abs(x)
     if is_single(x):
@@ -62,7 +67,7 @@ def named_real(value):
     def named(name, real):
         return ("-" if sign < 0 else "") + name, scaled(real, sign)
     inverse = round(1 / size)
-    if 1 <= inverse <= 65536 and is_rounded(size, 1 / inverse):
+    if 1 <= inverse <= 65536 and (is_rounded(size, 1 / inverse) or is_square_of_inverse_root(size, inverse)):
         return named(f"1/{inverse}", constant(Fraction(1, inverse)))
     square, over = round(size * size), round(1 / (size * size))
     if 2 <= square <= 65536 and sqrt(square) != floor(sqrt(square)) and is_near(size, sqrt(square)):

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pathlib
 import tempfile
+import time
 from typing import NamedTuple, Optional, Union
 
 from . import _tessera
@@ -46,6 +47,7 @@ def prove(
 ) -> Proof:
     """Whether two models (or files) compute the same function over the reals, for all inputs.
 
+    time_limit: seconds, after which the verdict is "unknown"; writing models that are no files counts
     certificate: a file for the proof, which `tessera rules check-certificate` replays; for models that are files
 
     >>> a = ts.parse("graph g(x: f32[n]) { y = add(x, x) z = sub(y, x) return z }")
@@ -61,6 +63,7 @@ def prove(
         raise ValueError(f"time_limit is a positive number of seconds, not {time_limit!r}")
     if certificate is not None and (isinstance(source, Model) or isinstance(target, Model)):
         raise ValueError("a certificate binds files: give the paths of both models")
+    end = time.monotonic() + time_limit
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         paths = []
         for name, model in (("source", source), ("target", target)):
@@ -72,7 +75,7 @@ def prove(
             paths.append(path)
         answer = _tessera.prove(
             *paths,
-            time_limit=time_limit,
+            time_limit=max(end - time.monotonic(), 0.0),
             threads=threads or _tessera.cores(),
             seed=seed,
             certificate="" if certificate is None else pathlib.Path(certificate),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct Input {
 /// A tensor that is computed: an output of a definition, given its operands by name.
 struct Value {
   std::string name;
-  Definition definition;
+  std::shared_ptr<const Definition> definition;
   std::size_t output = 0;
   std::vector<std::string> operands = {};
   /// The operator, its attributes and what it is given, which the definition is the meaning of.

@@ -98,7 +98,7 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
       CERTIFY(here != tensors->end(), "{} uses {}, which is not known", value.name, operand);
       shapes.push_back(here->second.type.shape);
     }
-    const Definition& definition = value.definition;
+    const Definition& definition = *value.definition;
     CERTIFY(!value.name.starts_with('%'), "no tensor may be called {}", value.name);
     CERTIFY(definition.inputs.size() == shapes.size() && value.output < definition.outputs.size(),
             "{} does not fit its definition", value.name);
@@ -115,8 +115,13 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
                           state.facts_),
                 "axis {} of operand {} of {} does not fit", axis, i, value.name);
     TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
-    Tensor tensor{definition, value.output, value.operands, std::move(sizes), types[value.output],
-                  {},         true};
+    Tensor tensor{value.definition,
+                  value.output,
+                  value.operands,
+                  std::move(sizes),
+                  types[value.output],
+                  {},
+                  true};
     CERTIFY(tensors->emplace(value.name, std::move(tensor)).second, "{} is made twice", value.name);
   }
   CERTIFY(pair < claim.pairs.size(), "there is no pair {}", pair);
@@ -207,10 +212,10 @@ Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth,
     args[a] = closed(std::move(inner));
     factor.args = std::make_shared<const std::vector<Sum>>(std::move(args));
     if (factor.kind == Factor::Kind::Group) {
-      replacement = {{term}};
+      replacement = algebra::sum_of(term);
       replacement.terms[0].factors[f] = std::move(factor);
     } else {
-      replacement = product(names_, {{without_factor(term, f)}}, remade(names_, factor));
+      replacement = product(names_, sum_of(without_factor(term, f)), remade(names_, factor));
     }
   }
   Sum result = sum;
@@ -414,7 +419,7 @@ Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
       .operand =
           [&](const std::string& operand) {
             for (std::size_t i = 0; i < made.operands.size(); ++i) {
-              if (made.definition.inputs[i].name != operand) continue;
+              if (made.definition->inputs[i].name != operand) continue;
               const Tensor& read = tensors_->find(made.operands[i])->second;
               return algebra::ElementBindings::Tensor{made.operands[i], read.type.shape,
                                                       read.type.dtype, read.uniform};
@@ -422,7 +427,7 @@ Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
             return algebra::ElementBindings::Tensor{};
           },
       .named_reals = named_reals_};
-  return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
+  return algebra::element(names_, made.definition->outputs[made.output], at, std::move(meaning));
 }
 
 bool State::is_same() const {

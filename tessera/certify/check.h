@@ -50,7 +50,7 @@ class State {
 
  private:
   struct Tensor {
-    Definition definition = {};
+    std::shared_ptr<const Definition> definition = {};
     std::size_t output = 0;
     std::vector<std::string> operands = {};  // none and no output: an input
     Sizes sizes = {};

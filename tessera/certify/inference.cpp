@@ -86,7 +86,7 @@ class State::Inference {
     const Factor& factor = term_.factors[step_.item];
     CERTIFY(factor.kind == Factor::Kind::Read && state_.is_computed(factor.name),
             "{} is not computed", factor.name);
-    return product(state_.names_, {{without_factor(term_, step_.item)}},
+    return product(state_.names_, sum_of(without_factor(term_, step_.item)),
                    power(state_.names_, state_.element(factor.name, factor.at), factor.exponent));
   }
   /// Two cases: the condition holds, or it does not.
@@ -111,7 +111,7 @@ class State::Inference {
                     [&](const auto& use) { return use.first == site_.own + step_.item; }) &&
                 shown(term_.guards[step_.item], 0),
             "the guard does not follow");
-    Sum result{{term_}};
+    Sum result = algebra::sum_of(term_);
     result.terms[0].guards.erase(result.terms[0].guards.begin() +
                                  static_cast<std::ptrdiff_t>(step_.item));
     return result;
@@ -124,7 +124,7 @@ class State::Inference {
     others[site_.own + step_.item] = step_.dims[0];
     CERTIFY(step_.reasons.size() == 2 && holds(term_.guards[step_.item], step_.reasons[1], others),
             "the old guard does not follow");
-    Sum result{{term_}};
+    Sum result = algebra::sum_of(term_);
     result.terms[0].guards[step_.item] = step_.dims[0];
     return result;
   }
@@ -254,8 +254,8 @@ class State::Inference {
     const Dim needed = site_.in == Site::In::Most ? *last : *last + 1;
     CERTIFY(step_.reasons.size() == 1 && holds(needed, step_.reasons[0], others),
             "{} may have no value", *name);
-    if (site_.in == Site::In::Most) return Sum{{rest}};
-    return product(state_.names_, {{rest}}, algebra::number(*last + 1));
+    if (site_.in == Site::In::Most) return sum_of(std::move(rest));
+    return product(state_.names_, sum_of(std::move(rest)), algebra::number(*last + 1));
   }
   /// A maximum over variables that its value does not depend on.
   Expected<Sum> attain() {
@@ -283,14 +283,14 @@ class State::Inference {
     for (std::size_t i = 0; i < needed.size(); ++i)
       CERTIFY(holds(needed[i], step_.reasons[i], outside), "a value is {}",
               i < step_.dims.size() ? "negative" : "out of range");
-    return Sum{{result}};
+    return sum_of(std::move(result));
   }
   /// A fold by its closed form.
   Expected<Sum> induct() {
     TESSERA_TRY(Induction induction, state_.induction(site_, step_.item));
     CERTIFY(shown(induction.last, 0), "the fold may take in nothing");
     TESSERA_TRY_DONE(State::proved(induction.obligations, step_));
-    return product(state_.names_, {{without_factor(term_, step_.item)}},
+    return product(state_.names_, sum_of(without_factor(term_, step_.item)),
                    power(state_.names_, opened(state_.names_, induction.closed_form),
                          term_.factors[step_.item].exponent));
   }

@@ -92,7 +92,8 @@ class Parser {
         value.operands.push_back(std::move(operand));
         if (!lexer_.at(")")) TESSERA_TRY_DONE(lexer_.expect(","));
       }
-      TESSERA_TRY(value.definition, parse_definition(lexer_));
+      TESSERA_TRY(Definition definition, parse_definition(lexer_));
+      value.definition = std::make_shared<const Definition>(std::move(definition));
       claim.values.push_back(std::move(value));
     }
     while (lexer_.accept("fact")) {
@@ -227,7 +228,7 @@ std::string claim_text(const Claim& claim) {
     text += fmt::format("{} (", value.output);
     for (std::size_t i = 0; i < value.operands.size(); ++i)
       text += (i == 0 ? "" : ", ") + name_text(value.operands[i]);
-    text += ") " + tessera::to_text(value.definition) + "\n";
+    text += ") " + tessera::to_text(*value.definition) + "\n";
   }
   for (const Condition& condition : claim.facts)
     text += "fact " + tessera::to_text(condition) + "\n";

@@ -88,6 +88,32 @@ void name_steps(const Graph& original, const Graph& compiled, CompiledModel& res
 
 }  // namespace
 
+namespace {
+
+/// Tensors beyond what a program can address: more than 2^48 bytes.
+Expected<Done> check_sizes(const Graph& graph) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 48;
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
+    const Type& type = graph.type(ValueId{i});
+    if (!type.is_ranked_tensor() || type.dtype == DType::String) continue;
+    std::vector<std::int64_t> shape;
+    for (const Dim& dim : *type.shape)
+      if (const auto size = dim.constant()) shape.push_back(*size);
+    if (shape.size() != type.shape->size()) continue;
+    const auto count = element_count(shape);
+    if (count && *count <= kMostBytes / std::max(byte_width(type.dtype), 1)) continue;
+    return Diagnostic{
+        .id = "memory-limit",
+        .where = {.item = graph.name(ValueId{i})},
+        .message = fmt::format("a tensor of shape {} is too large", fmt::join(shape, "x")),
+        .note = fmt::format("a tensor of a program has at most {} bytes", kMostBytes),
+        .help = "compile for smaller sizes"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
 InputShapes shapes_of(std::span<const Datum> inputs) {
   InputShapes shapes;
   for (const Datum& input : inputs) {
@@ -138,6 +164,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   const Stopwatch watch;
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
+  TESSERA_TRY_DONE(check_sizes(graph));
   CompileModelOptions options = given;
   const auto last = std::make_shared<Graph>(graph);
   options.code.passes.observe = [last, observe = given.code.passes.observe](const std::string& pass,

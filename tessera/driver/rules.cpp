@@ -63,9 +63,12 @@ Expected<std::vector<RuleProof>> for_each_rule(const RuleBook& book, const Rules
                                                Decide decide) {
   std::vector<RuleProof> proofs;
   const InferenceMemo memo;
+  prove::Arithmetic arithmetic;
+  prove::Options proof = options.proof;
+  proof.arithmetic = &arithmetic;
   for (const rules::Rule& rule : book.rules) {
     if (options.progress) options.progress(proofs.size(), book.rules.size());
-    proofs.push_back(decide(rule, book.guards, options.proof));
+    proofs.push_back(decide(rule, book.guards, proof));
     if (options.proof.stop != nullptr && options.proof.stop->load(std::memory_order_relaxed))
       return Diagnostic{
           .id = "stopped", .where = {.item = rule.name}, .message = "the proof was stopped"};
@@ -83,6 +86,7 @@ void count(const certify::Proof& proof, std::map<std::string, std::size_t>& step
 }  // namespace
 
 Expected<RuleBook> read_rules(const fs::path& path) {
+  const InferenceMemo memo;
   TESSERA_TRY(RuleBook book, read_book(path));
   if (book.rules.empty())
     return Diagnostic{.id = "rules-none",

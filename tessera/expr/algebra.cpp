@@ -10,15 +10,6 @@
 namespace tessera::algebra {
 namespace {
 
-/// Order of two terms without their coefficients.
-std::strong_ordering compare_bodies(const Term& a, const Term& b) {
-  if (const auto order = a.bound <=> b.bound; order != 0) return order;
-  if (const auto order = a.guards <=> b.guards; order != 0) return order;
-  return std::lexicographical_compare_three_way(
-      a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
-      [](const Factor& x, const Factor& y) { return compare(x, y); });
-}
-
 Sum product_of(Names& names, const Term& a, const Term& b) {
   Term result = a;
   result.coefficient *= b.coefficient;
@@ -49,6 +40,14 @@ std::strong_ordering compare_bases(const Factor& a, const Factor& b) {
       [](const Sum& x, const Sum& y) { return compare(x, y); });
 }
 
+std::strong_ordering compare_bodies(const Term& a, const Term& b) {
+  if (const auto order = a.bound <=> b.bound; order != 0) return order;
+  if (const auto order = a.guards <=> b.guards; order != 0) return order;
+  return std::lexicographical_compare_three_way(
+      a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+      [](const Factor& x, const Factor& y) { return compare(x, y); });
+}
+
 std::strong_ordering compare(const Factor& a, const Factor& b) {
   if (const auto order = compare_bases(a, b); order != 0) return order;
   return a.exponent <=> b.exponent;
@@ -69,9 +68,15 @@ std::string Names::fresh() {
   return fmt::format("%{}", ++next_);
 }
 
+Sum sum_of(Term term) {
+  Sum sum;
+  sum.terms.push_back(std::move(term));  // a list of initializers would copy it
+  return sum;
+}
+
 Sum constant(const Rational& value) {
   if (value.is(0)) return {};
-  return {{{.coefficient = value}}};
+  return sum_of({.coefficient = value});
 }
 
 Sum number(const Dim& dim) {
@@ -86,11 +91,13 @@ Sum number(const Dim& dim) {
 }
 
 Sum factor(Factor factor) {
-  return {{{.factors = {std::move(factor)}}}};
+  Term term;
+  term.factors.push_back(std::move(factor));
+  return sum_of(std::move(term));
 }
 
 Sum indicator(std::vector<Dim> guards) {
-  return {{{.guards = std::move(guards)}}};
+  return sum_of({.guards = std::move(guards)});
 }
 
 std::optional<Rational> constant_of(const Sum& sum) {
@@ -130,6 +137,12 @@ bool is_poisoned(const Sum& sum) {
 
 Sum add(Sum a, const Sum& b) {
   a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());
+  return a;
+}
+
+Sum add(Sum a, Sum&& b) {
+  if (a.terms.empty()) return std::move(b);
+  std::ranges::move(b.terms, std::back_inserter(a.terms));
   return a;
 }
 
@@ -190,8 +203,8 @@ Sum product(Names& names, const Sum& a, const Sum& b) {
       const bool clashes = std::ranges::any_of(y.bound, [&](const std::string& name) {
         return std::ranges::find(x.bound, name) != x.bound.end() || contains(x, name);
       });
-      result =
-          add(std::move(result), product_of(names, x, clashes ? opened(names, {{y}}).terms[0] : y));
+      result = add(std::move(result),
+                   product_of(names, x, clashes ? opened(names, sum_of(y)).terms[0] : y));
     }
   }
   return result;

@@ -81,6 +81,7 @@ class Names {
 };
 
 /// Constructors of sums.
+Sum sum_of(Term term);
 Sum constant(const Rational& value);
 Sum number(const Dim& dim);
 Sum factor(Factor factor);
@@ -99,6 +100,7 @@ bool is_defined(const Sum& sum);
 bool binds_its_variables(const Sum& sum);
 
 Sum add(Sum a, const Sum& b);
+Sum add(Sum a, Sum&& b);
 Sum scaled(Sum sum, const Rational& by);
 Sum product(Names& names, const Sum& a, const Sum& b);
 Sum power(Names& names, const Sum& base, const Rational& exponent);

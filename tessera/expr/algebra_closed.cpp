@@ -14,22 +14,23 @@ namespace {
 /// the color of their name.
 class Colors {
  public:
+  /// `name` is that of a symbol of a Dim: names of symbols are interned.
   std::uint64_t of(std::string_view name) const {
     for (auto here = known_.rbegin(); here != known_.rend(); ++here)
-      if (here->first == name) return here->second;
+      if (here->first == name.data()) return here->second;
     Hasher hasher;
     hasher.add_text(name);
     return hasher.value() | 1;
   }
-  std::size_t push(std::string_view name, std::uint64_t color) {
-    known_.emplace_back(name, color);
+  std::size_t push(const std::string& name, std::uint64_t color) {
+    known_.emplace_back(Dim::symbol(name).as_symbol()->data(), color);
     return known_.size() - 1;
   }
   std::uint64_t& at(std::size_t place) { return known_[place].second; }
   void pop(std::size_t count) { known_.resize(known_.size() - count); }
 
  private:
-  std::vector<std::pair<std::string_view, std::uint64_t>> known_;
+  std::vector<std::pair<const char*, std::uint64_t>> known_;
 };
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
@@ -40,6 +41,14 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 }
 
 std::uint64_t hash_of(const Rational& value) {
+  if (value.is(1)) {
+    static const std::uint64_t kOne = [] {
+      Hasher hasher;
+      hasher.add_text("1");
+      return hasher.value();
+    }();
+    return kOne;
+  }
   Hasher hasher;
   hasher.add_text(value.to_string());
   return hasher.value();
@@ -151,6 +160,8 @@ class Renaming {
         entries_, [&](const Entry& entry) { return entry.from == name || entry.to == name; });
   }
   Dim renamed(const Dim& dim) const {
+    if (std::ranges::none_of(entries_, [&](const Entry& e) { return dim.contains(e.from); }))
+      return dim;
     return dim.substituted([&](std::string_view name) -> std::optional<Dim> {
       const auto here = std::ranges::find(entries_, name, &Entry::from);
       return here == entries_.end() ? std::nullopt : std::optional(here->symbol);
@@ -215,7 +226,8 @@ Term closed_term(Term term) {
     Colors colors;
     refine(term, colors);
     std::vector<std::pair<std::uint64_t, std::string>> order;
-    for (const std::string& name : term.bound) order.emplace_back(colors.of(name), name);
+    for (std::size_t i = 0; i < term.bound.size(); ++i)
+      order.emplace_back(colors.at(i), term.bound[i]);
     std::ranges::sort(order);
     int inner = 0;
     for (const Factor& factor : term.factors)
@@ -252,12 +264,6 @@ Term closed_term(Term term) {
     std::ranges::sort(term.factors,
                       [](const Factor& a, const Factor& b) { return compare(a, b) < 0; });
   return term;
-}
-
-bool same_body(const Term& a, const Term& b) {
-  Term other = b;
-  other.coefficient = a.coefficient;
-  return compare(a, other) == 0;
 }
 
 std::string to_text(const Factor& factor);
@@ -394,7 +400,7 @@ Sum closed(Sum sum) {
   std::ranges::sort(sum.terms, [](const Term& a, const Term& b) { return compare(a, b) < 0; });
   Sum result;
   for (Term& term : sum.terms) {
-    if (!result.terms.empty() && same_body(result.terms.back(), term)) {
+    if (!result.terms.empty() && compare_bodies(result.terms.back(), term) == 0) {
       result.terms.back().coefficient += term.coefficient;
       continue;
     }

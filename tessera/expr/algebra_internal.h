@@ -28,6 +28,8 @@ inline Factor base_of(Factor factor) {
 }
 /// Order of two factors without their exponents.
 std::strong_ordering compare_bases(const Factor& a, const Factor& b);
+/// Order of two terms without their coefficients.
+std::strong_ordering compare_bodies(const Term& a, const Term& b);
 
 inline bool is_plain(const Term& term) {
   return term.bound.empty() && term.guards.empty();
@@ -73,6 +75,9 @@ inline Sum poison() {
 void multiply_in(Term& term, const Factor& factor);
 /// Expands powers of sums whose exponents have become integers.
 Sum with_whole_powers(Names& names, Term term);
+
+/// Maximum of pieces that are closed already, as the argument of a factor is.
+Sum most_of_closed(Names& names, const Sum& pieces);
 
 /// Component of a fold, simplified: a fold of one element, and a product of exponentials, of
 /// products or of a few elements, is written without the fold.

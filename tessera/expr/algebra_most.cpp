@@ -49,7 +49,7 @@ bool is_below_another(const Term& piece, const Sum& pieces) {
   if (scale.sign() > 0) return false;
   return std::ranges::any_of(args_of(*only)[0].terms, [&](const Term& inner) {
     if (!is_plain(inner)) return false;
-    const Sum bound = closed(scaled(value_of(inner), scale));
+    const Sum bound = scaled(value_of(inner), scale);  // closed, as the operand is
     return std::ranges::any_of(pieces.terms, [&](const Term& other) {
       return &other != &piece && is_plain(other) && same(value_of(other), bound);
     });
@@ -141,6 +141,9 @@ std::optional<Sum> of_exponentials(Names& names, const Sum& pieces) {
   return apply(names, Fn::Exp, {most(names, std::move(exponents))});
 }
 
+/// Maximum of operands that are closed and distinct.
+Sum most_of_distinct(Names& names, Sum pieces);
+
 /// Whether an operand is nowhere above another one that is always present.
 bool is_lower(const Term& piece, const Sum& pieces) {
   constexpr std::size_t kMostPieces = 6;
@@ -165,7 +168,29 @@ Sum most(Names& names, std::vector<Term> groups) {
   std::vector<Term> flat = flattened(names, std::move(groups));
   if (flat.empty()) return factor({.kind = Kind::Bottom});
   // Equal operands count once.
-  Sum pieces = closed({with_one_number(std::move(flat))});
+  return most_of_distinct(names, closed({with_one_number(std::move(flat))}));
+}
+
+Sum most_of_closed(Names& names, const Sum& pieces) {
+  const auto is_kept = [](const Term& piece) {
+    const Factor* only = only_factor(value_of(piece));
+    return !is_poisoned(value_of(piece)) &&
+           (only == nullptr || (only->kind != Kind::Most && only->kind != Kind::Bottom));
+  };
+  const auto numbers = std::ranges::count_if(pieces.terms, [](const Term& piece) {
+    return is_plain(piece) && constant_of(value_of(piece)).has_value();
+  });
+  if (pieces.terms.empty() || numbers > 1 || !std::ranges::all_of(pieces.terms, is_kept))
+    return most(names, opened(names, pieces).terms);
+  // The names that opening the pieces would take: certificates count on the next one.
+  for (const Term& piece : pieces.terms)
+    for (std::size_t i = 0; i < piece.bound.size(); ++i) names.fresh();
+  return most_of_distinct(names, pieces);
+}
+
+namespace {
+
+Sum most_of_distinct(Names& names, Sum pieces) {
   for (Term& piece : pieces.terms) piece.coefficient = 1;
   if (pieces.terms.size() == 1 && is_plain(pieces.terms[0]))
     return opened(names, value_of(pieces.terms[0]));
@@ -201,5 +226,7 @@ Sum most(Names& names, std::vector<Term> groups) {
   }
   return of_product(names, {.kind = Kind::Most, .args = shared({std::move(pieces)})});
 }
+
+}  // namespace
 
 }  // namespace tessera::algebra

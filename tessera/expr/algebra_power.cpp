@@ -20,7 +20,7 @@ Sum prime_root(std::int64_t value) {
     root_of(prime);
   }
   if (value > 1) root_of(value);
-  return {{std::move(term)}};
+  return sum_of(std::move(term));
 }
 
 /// Power of a number as a product of roots; nothing where it has no such form.
@@ -73,6 +73,10 @@ Sum power_of_term(Names& names, const Term& term, const Rational& exponent) {
 }  // namespace
 
 Sum with_whole_powers(Names& names, Term term) {
+  const auto is_power = [](const Factor& factor) {
+    return factor.kind == Kind::Power || (factor.kind == Kind::Most && !factor.exponent.is(1));
+  };
+  if (std::ranges::none_of(term.factors, is_power)) return sum_of(std::move(term));
   Sum rest = constant(1);
   bool changed = false;
   for (std::size_t i = 0; i < term.factors.size();) {
@@ -107,7 +111,7 @@ Sum with_whole_powers(Names& names, Term term) {
     }
     ++i;
   }
-  Sum result{{std::move(term)}};
+  Sum result = sum_of(std::move(term));
   return changed ? product(names, result, rest) : result;
 }
 

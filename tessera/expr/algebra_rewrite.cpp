@@ -24,7 +24,7 @@ void keep_inner_apart(Names& names, Term& term, const Replacement& with) {
     change_args(factor, [&](Sum arg) {
       for (Term& inner : arg.terms) {
         if (std::ranges::any_of(inner.bound, clashes))
-          inner = opened(names, {{std::move(inner)}}).terms[0];
+          inner = opened(names, sum_of(std::move(inner))).terms[0];
         keep_inner_apart(names, inner, with);
       }
       return arg;
@@ -54,8 +54,7 @@ Sum remade(Names& names, const Factor& factor) {
                            : apply(names, factor.fn, std::move(args));
       return power(names, base, exponent);
     }
-    case Kind::Most:
-      return power(names, most(names, opened(names, args_of(factor)[0]).terms), exponent);
+    case Kind::Most: return power(names, most_of_closed(names, args_of(factor)[0]), exponent);
     case Kind::Cast: return power(names, cast(factor.to, args_of(factor)[0]), exponent);
     case Kind::Fold: return power(names, folded(names, base_of(factor)), exponent);
     case Kind::Read:
@@ -66,6 +65,8 @@ Sum remade(Names& names, const Factor& factor) {
 }
 
 Dim substituted(const Dim& dim, const Replacement& with) {
+  if (std::ranges::none_of(with, [&](const auto& entry) { return dim.contains(entry.first); }))
+    return dim;
   return dim.substituted([&](std::string_view name) -> std::optional<Dim> {
     const auto here = with.find(name);
     return here == with.end() ? std::nullopt : std::optional(here->second);
@@ -76,14 +77,14 @@ Sum changed(Names& names, const Sum& sum, const Change& change) {
   Sum result;
   for (const Term& term : sum.terms) {
     const bool skipped = change.skips && !term.bound.empty() && change.skips(term.bound);
-    result = add(std::move(result), skipped ? Sum{{term}} : changed(names, term, change));
+    result = add(std::move(result), skipped ? sum_of(term) : changed(names, term, change));
   }
   return result;
 }
 
 Sum changed(Names& names, const Term& term, const Change& change) {
   const auto dim = [&](const Dim& d) { return change.dims ? change.dims(d) : d; };
-  Sum result{{{.coefficient = term.coefficient, .bound = term.bound}}};
+  Sum result = sum_of({.coefficient = term.coefficient, .bound = term.bound});
   for (const Dim& guard : term.guards) result.terms[0].guards.push_back(dim(guard));
   for (const Factor& f : term.factors) {
     if (change.factors) {

@@ -196,11 +196,23 @@ Mask mask_in(const Sum& sum, const Context& context) {
 
 }  // namespace
 
+namespace {
+
+/// Whether two closed sums add up to zero: signs do not change how a sum is closed.
+bool is_negative_of(const Sum& a, const Sum& b) {
+  return a.terms.size() == b.terms.size() &&
+         std::ranges::equal(a.terms, b.terms, [](const Term& x, const Term& y) {
+           return (x.coefficient + y.coefficient).is(0) && compare_bodies(x, y) == 0;
+         });
+}
+
+}  // namespace
+
 bool is_absolute(const Factor& factor) {
   if (factor.kind != Kind::Most) return false;
   const Sum& pieces = args_of(factor)[0];
   return pieces.terms.size() == 2 && is_plain(pieces.terms[0]) && is_plain(pieces.terms[1]) &&
-         same(value_of(pieces.terms[0]), closed(scaled(value_of(pieces.terms[1]), -1)));
+         is_negative_of(value_of(pieces.terms[0]), value_of(pieces.terms[1]));
 }
 
 bool is_not_negative(const Factor& factor) {

@@ -16,14 +16,36 @@ namespace tessera {
 
 enum class Dim::Kind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max, Undefined };
 
+namespace {
+
+/// Bit of a symbol in the set of symbols of a size, a Bloom filter of one word.
+std::uint64_t symbol_bit(std::string_view name) {
+  std::uint64_t mixed = name.size();
+  for (std::size_t i = name.size() < 4 ? 0 : name.size() - 4; i < name.size(); ++i)
+    mixed = mixed * 31 + static_cast<unsigned char>(name[i]);
+  return std::uint64_t{1} << (mixed % 64);
+}
+
+/// The first bytes of a name as a number: where two differ, they are ordered as the names are.
+std::uint64_t prefix_of(std::string_view name) {
+  std::uint64_t prefix = 0;
+  for (std::size_t i = 0; i < sizeof prefix; ++i)
+    prefix = prefix << 8 | (i < name.size() ? static_cast<unsigned char>(name[i]) : 0);
+  return prefix;
+}
+
+}  // namespace
+
 /// Content of an atom: a symbol or an operation on two dimensions. Symbols are interned by name
 /// and never freed; operations are reference-counted.
 struct Dim::Node {
   Kind kind = Kind::Symbol;
-  std::string name = {};   // of a symbol
-  Dim a = {}, b = {};      // of an operation
-  std::size_t weight = 1;  // how many atoms it is made of
-  std::uint64_t hash = 0;  // that of the name or of the operands
+  std::string name = {};      // of a symbol
+  Dim a = {}, b = {};         // of an operation
+  std::size_t weight = 1;     // how many atoms it is made of
+  std::uint64_t hash = 0;     // that of the name or of the operands
+  std::uint64_t symbols = 0;  // their bits
+  std::uint64_t prefix = 0;   // of the name of a symbol
   mutable std::atomic<std::uint32_t> uses = 0;
 
   bool is_operation() const { return kind != Kind::Symbol && kind != Kind::Undefined; }
@@ -48,7 +70,8 @@ class Dim::Atom {
     const Node &x = *node_, &y = *other.node_;
     if (&x == &y) return std::strong_ordering::equal;
     if (const auto order = x.kind <=> y.kind; order != 0) return order;
-    if (x.kind == Kind::Symbol) return x.name <=> y.name;
+    if (x.kind == Kind::Symbol)
+      return x.prefix != y.prefix ? x.prefix <=> y.prefix : x.name <=> y.name;
     if (x.kind == Kind::Undefined) return std::strong_ordering::equal;
     if (const auto order = x.a <=> y.a; order != 0) return order;
     return x.b <=> y.b;
@@ -73,9 +96,15 @@ struct Dim::Term {
   std::int64_t coefficient = 0;
 };
 
-class Dim::Terms : public SmallVector<Term, 2> {
+/// Most sizes of a proof have three or four terms, such as `n - 1 - %i0`.
+class Dim::Terms : public SmallVector<Term, 4> {
  public:
   using SmallVector::SmallVector;
+
+  /// Dim of sorted terms with distinct products, which are kept where they are.
+  static Dim dim_of(std::shared_ptr<Terms> merged);
+
+  std::uint64_t symbols = 0;  // bits of those that occur; of a Dim, not of what it is made from
 };
 
 namespace {
@@ -108,10 +137,13 @@ std::strong_ordering compare_factors(const Factors& x, const Factors& y) {
 }  // namespace
 
 Dim Dim::of(Terms terms) {
-  if (terms.size() > 1)
-    std::ranges::sort(terms, [](const Term& x, const Term& y) {
-      return compare_factors(x.factors, y.factors) < 0;
-    });
+  const auto before = [](const Term& x, const Term& y) {
+    return compare_factors(x.factors, y.factors) < 0;
+  };
+  const auto unordered = [&](const Term& x, const Term& y) { return !before(x, y); };
+  if (std::ranges::adjacent_find(terms, unordered) == terms.end())
+    return of_merged(std::move(terms));
+  std::ranges::sort(terms, before);
   Terms merged;
   merged.reserve(terms.size());
   for (Term& term : terms) {
@@ -128,14 +160,25 @@ Dim Dim::of(Terms terms) {
 
 /// Dim of sorted terms with distinct products.
 Dim Dim::of_merged(Terms merged) {
-  merged.erase_if([](const Term& term) { return term.coefficient == 0; });
-  if (merged.empty()) return Dim(0);
-  if (merged.size() == 1 && merged[0].factors.empty()) return Dim(merged[0].coefficient);
+  return Terms::dim_of(std::make_shared<Terms>(std::move(merged)));
+}
+
+Dim Dim::Terms::dim_of(std::shared_ptr<Terms> merged) {
+  merged->erase_if([](const Term& term) { return term.coefficient == 0; });
+  if (merged->empty()) return Dim(0);
+  if (merged->size() == 1 && merged->front().factors.empty())
+    return Dim(merged->front().coefficient);
   constexpr std::size_t kHeaviest =
       1000;  // atoms share their parts: written out they could explode
-  if (weight(merged) > kHeaviest) return undefined();
+  std::size_t weight = 0;
+  for (const Term& term : *merged)
+    for (const Atom& atom : term.factors) {
+      weight += atom->weight;
+      merged->symbols |= atom->symbols;
+    }
+  if (weight > kHeaviest) return undefined();
   Dim result;
-  result.terms_ = std::make_shared<const Terms>(std::move(merged));
+  result.terms_ = std::move(merged);
   return result;
 }
 
@@ -150,7 +193,10 @@ Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
   node->a = a;
   node->b = b;
   for (const Dim* side : {&a, &b})
-    if (side->terms_ != nullptr) node->weight += weight(*side->terms_);
+    if (side->terms_ != nullptr) {
+      node->weight += weight(*side->terms_);
+      node->symbols |= side->terms_->symbols;
+    }
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(kind));
   hasher.add(a.hash());
@@ -174,6 +220,8 @@ Dim Dim::symbol(std::string name) {
   Hasher hasher;
   hasher.add_text(node->name);
   node->hash = hasher.value();
+  node->symbols = symbol_bit(node->name);
+  node->prefix = prefix_of(node->name);
   return *table.symbols.emplace(node->name, std::make_unique<const Dim>(of_atom(Atom(node))))
               .first->second;
 }
@@ -227,7 +275,8 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (a.is_undefined() || b.is_undefined()) return undefined();
   Terms lone;
   const Terms &left = a.terms(lone), &right = b.terms(lone);
-  Terms merged;
+  const auto shared = std::make_shared<Terms>();
+  Terms& merged = *shared;
   merged.reserve(left.size() + right.size());
   const Term* x = left.begin();
   for (const Term& y : right) {
@@ -243,7 +292,7 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
     if (coefficient != 0) merged.push_back({y.factors, coefficient});
   }
   merged.append(x, left.end());
-  return of_merged(std::move(merged));
+  return Terms::dim_of(shared);
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
@@ -411,18 +460,31 @@ Dim Dim::changed(const Change& change) const {
     if (a.is_identical(atom->a) && b.is_identical(atom->b)) return std::nullopt;
     return remade(*atom.operator->(), a, b);
   };
+  if (as_atom() != nullptr) {
+    auto other = changed_atom(terms_->front().factors.front());
+    return other ? *std::move(other) : *this;
+  }
   Terms kept;
   SmallVector<Dim, 2> others;
+  bool any_atom = false;  // an atom became another, as variables do that are renamed
   for (const Term& term : *terms_) {
     Term same{.coefficient = term.coefficient};
     SmallVector<Dim, 2> put_in;
+    bool atoms = false;
     for (const Atom& atom : term.factors) {
-      if (auto other = changed_atom(atom))
-        put_in.push_back(*std::move(other));
-      else
+      auto other = changed_atom(atom);
+      if (!other) {
         same.factors.push_back(atom);
+      } else if (other->as_atom() != nullptr && !other->is_undefined()) {
+        same.factors.push_back(other->terms_->front().factors.front());
+        atoms = true;
+      } else {
+        put_in.push_back(*std::move(other));
+      }
     }
+    if (atoms) std::ranges::sort(same.factors);
     if (put_in.empty()) {
+      any_atom = any_atom || atoms;
       kept.push_back(std::move(same));
       continue;
     }
@@ -430,8 +492,8 @@ Dim Dim::changed(const Change& change) const {
     for (const Dim& factor : put_in) value = value * factor;
     others.push_back(std::move(value));
   }
-  if (others.empty()) return *this;
-  Dim sum = of_merged(std::move(kept));
+  if (others.empty() && !any_atom) return *this;
+  Dim sum = any_atom ? of(std::move(kept)) : of_merged(std::move(kept));
   for (const Dim& value : others) sum = sum + value;
   return sum;
 }
@@ -453,11 +515,18 @@ void Dim::collect_symbols(std::set<std::string>& into) const {
 }
 
 bool Dim::contains(std::string_view symbol) const {
-  return any_symbol([&](std::string_view name) { return name == symbol; });
+  if (terms_ == nullptr || (terms_->symbols & symbol_bit(symbol)) == 0) return false;
+  return std::ranges::any_of(*terms_, [&](const Term& term) {
+    return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+      if (atom->kind == Kind::Symbol) return atom->name == symbol;
+      return atom->a.contains(symbol) || atom->b.contains(symbol);
+    });
+  });
 }
 
 std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
-  if (terms_ == nullptr) return std::nullopt;
+  if (!contains(symbol)) return std::nullopt;
+  if (as_symbol() == symbol) return Linear{1, 0};
   Terms with, without;
   for (Term term : *terms_) {
     Atom* here = std::ranges::find_if(term.factors, [&](const Atom& atom) {

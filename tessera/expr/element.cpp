@@ -89,29 +89,28 @@ class Reader {
     const ElementBindings::Tensor tensor = meaning_.operand(node.operand);
     if (tensor.shape.size() != node.at.size()) return std::nullopt;
     std::vector<Dim> range, place;
-    Sum chosen = constant(1);
+    std::optional<Sum> chosen;  // where an index is data
     for (std::size_t axis = 0; axis < node.at.size(); ++axis) {
-      const Dim last = tensor.shape[axis] - 1;
       if (const auto at = dim(node.at[axis])) {
         place.push_back(*at);
         if (node.otherwise == nullptr) continue;
+        const Dim last = tensor.shape[axis] - 1;
         if (at->least().value_or(-1) < 0) range.push_back(*at);
         if ((last - *at).least().value_or(-1) < 0) range.push_back(last - *at);
         continue;
       }
       // x[d] for data d is the sum over k of x[k] where k = d.
       const std::string k = names_.fresh();
-      Sum here{{{.bound = {k}, .guards = {last - Dim::symbol(k)}}}};
+      Sum here = sum_of({.bound = {k}, .guards = {tensor.shape[axis] - 1 - Dim::symbol(k)}});
       const Sum data = read(node.at[axis]);
       here = times(here, apply(names_, Fn::Equal, {number(Dim::symbol(k)), data}));
-      chosen = times(chosen, here);
+      chosen = times(chosen.value_or(constant(1)), here);
       place.push_back(Dim::symbol(k));
       if (node.otherwise != nullptr && !is_zero(*node.otherwise)) return std::nullopt;
     }
-    const Sum value = tensor.uniform
-                          ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
-                          : factor(element_of(tensor, std::move(place)));
-    return GuardedAccess{std::move(range), times(chosen, value)};
+    Sum value = tensor.uniform ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
+                               : factor(element_of(tensor, std::move(place)));
+    return GuardedAccess{std::move(range), chosen ? times(*chosen, value) : std::move(value)};
   }
 
   Sum of(const node::Read& node, const Scalar&) {
@@ -254,7 +253,7 @@ class Reader {
     body.depth_ = depth_;
     const std::optional<Fn> simple = fold.simple();
     if (simple == Fn::Add)
-      return add(times({{range}}, body.read(fold.lift[0])), read(fold.init[0]));
+      return add(times(sum_of(range), body.read(fold.lift[0])), read(fold.init[0]));
     const bool bools = !fold.lift.empty() && fold.lift[0].sort() == Sort::Bool;
     if (simple == Fn::Max || simple == Fn::Min ||
         (bools && (simple == Fn::Or || simple == Fn::And))) {

@@ -156,6 +156,7 @@ template <int chunk, class T>
 void add_steps(T* __restrict sums, const T (&a)[kSteps], const T* __restrict b, std::int64_t stride,
                int chunks) {
   constexpr int kLanes = 16 / sizeof(T), kVectors = chunk / kLanes;
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef T Vector __attribute__((vector_size(16)));
   const auto read = [](const T* at) {
     Vector vector;
@@ -176,6 +177,87 @@ void add_steps(T* __restrict sums, const T (&a)[kSteps], const T* __restrict b, 
   }
 }
 
+#if defined(__x86_64__)
+#define TESSERA_HAS_WIDE_STEPS 1
+
+/// The same for any number of lanes from a chunk on, with registers of so many bytes. The last
+/// chunk overlaps the one before it and keeps what that has added. Products are rounded before
+/// they are added, as everywhere else, so that each machine computes the same bits.
+template <int bytes, class T, class S>
+inline __attribute__((always_inline)) void add_wide_steps(T* __restrict sums, const T (&a)[kSteps],
+                                                          const S* __restrict b,
+                                                          std::int64_t stride, int count) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
+  constexpr int kLanes = bytes / sizeof(T), kVectors = kChunk / kLanes;
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
+  typedef T Vector __attribute__((vector_size(bytes)));
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
+  typedef S Stored __attribute__((vector_size(kLanes * sizeof(S))));
+  for (int begin = 0; begin < count; begin += kChunk) {
+    const int at = std::min(begin, count - kChunk);
+    Vector sum[kVectors], before[kVectors];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      std::memcpy(&sum[i], sums + at + i * kLanes, sizeof(Vector));
+      before[i] = sum[i];
+    }
+#pragma GCC unroll 8
+    for (int step = 0; step < kSteps; ++step)
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) {
+        Stored stored;
+        std::memcpy(&stored, b + step * stride + at + i * kLanes, sizeof(Stored));
+        sum[i] = sum[i] + a[step] * __builtin_convertvector(stored, Vector);
+      }
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      if (at != begin) {
+        Vector lane;
+        for (int k = 0; k < kLanes; ++k) lane[k] = static_cast<T>(i * kLanes + k);
+        sum[i] = lane >= static_cast<T>(begin - at) + Vector{} ? sum[i] : before[i];
+      }
+      std::memcpy(sums + at + i * kLanes, &sum[i], sizeof(Vector));
+    }
+  }
+}
+
+template <class T, class S>
+__attribute__((target("avx2"))) void add_steps_avx2(T* __restrict sums, const T (&a)[kSteps],
+                                                    const S* __restrict b, std::int64_t stride,
+                                                    int count) {
+  add_wide_steps<32>(sums, a, b, stride, count);
+}
+
+/// Unlike avx2, avx512f contains fused multiply-add, which must not be used.
+#if defined(__clang__)
+#define TESSERA_AVX512_UNFUSED __attribute__((target("avx512f")))
+#else
+#define TESSERA_AVX512_UNFUSED __attribute__((target("avx512f"), optimize("fp-contract=off")))
+#endif
+template <class T, class S>
+TESSERA_AVX512_UNFUSED void add_steps_avx512(T* __restrict sums, const T (&a)[kSteps],
+                                             const S* __restrict b, std::int64_t stride,
+                                             int count) {
+  add_wide_steps<64>(sums, a, b, stride, count);
+}
+
+/// Adds the steps with the widest registers that the machine has; false where it has none or the
+/// row is short.
+template <class T, class S>
+bool add_wide(T* sums, const T (&a)[kSteps], const S* b, std::int64_t stride, int count) {
+  static const bool kHasAvx512 = __builtin_cpu_supports("avx512f") != 0,
+                    kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
+  if (count < kChunk || !kHasAvx2) return false;
+  if (kHasAvx512)
+    add_steps_avx512(sums, a, b, stride, count);
+  else
+    add_steps_avx2(sums, a, b, stride, count);
+  return true;
+}
+#endif
+
 /// sums[lane] += sum over kSteps steps of a * b, where `a` is the same for all lanes and `b` has
 /// them one after the other, from `step` on.
 template <class T, class S>
@@ -192,6 +274,10 @@ void accumulate_row(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_
     add_steps<chunk>(sums + begin + done, same, rows + done, b.stride, chunks);
     done += chunks * chunk;
   };
+#if defined(TESSERA_HAS_WIDE_STEPS)
+  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>)
+    if (add_wide(sums + begin, same, rows, b.stride, count)) return;
+#endif
   add(std::integral_constant<int, kChunk>{});
   add(std::integral_constant<int, 4>{});
   for (; done < count; ++done)
@@ -282,31 +368,39 @@ void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t st
 template <class T>
 std::vector<typename Lanes<T>::Segment> Lanes<T>::segments(const FoldPlan& fold,
                                                            const std::vector<Run>& runs) const {
-  constexpr int kShortest = 4;
+  constexpr int kShortest = 4;  // on average
   std::vector<Segment> result;
   if (fold.product.size() != 2) return result;
-  const std::int64_t* tables[2];
+  const Relative* offsets[2];
   for (const std::size_t i : {0, 1}) {
     const auto number = static_cast<std::size_t>(fold.product[i]);
     if (!setup_.plan.accesses[number].computed.empty()) return {};
-    tables[i] = accesses_[number].offset.table.data();
-    if (accesses_[number].offset.table.empty()) return {};
+    offsets[i] = &accesses_[number].offset;
   }
+  if (offsets[0]->table.empty() && offsets[1]->table.empty()) return {};
+  const auto offset = [&](int which, int lane) -> std::int64_t {
+    const Relative& of = *offsets[which];
+    if (!of.table.empty()) return of.table[static_cast<std::size_t>(lane)];
+    return of.shape == Relative::Shape::Consecutive ? lane : 0;
+  };
+  int lanes = 0;
   for (const Run& run : runs) {
+    lanes += run.end - run.begin;
     for (int lane = run.begin; lane < run.end;) {
       const auto grows = [&](int which, int at, std::int64_t step) {
-        return tables[which][at + 1] - tables[which][at] == step;
+        return offset(which, at + 1) - offset(which, at) == step;
       };
-      int which = -1, end = lane + 1;
-      for (const int same : {0, 1})
-        if (end < run.end && grows(same, lane, 0) && grows(1 - same, lane, 1)) which = same;
-      if (which < 0) return {};
-      while (end < run.end && grows(which, end - 1, 0) && grows(1 - which, end - 1, 1)) ++end;
-      if (end - lane < kShortest) return {};
-      result.push_back({lane, end, tables[which][lane], tables[1 - which][lane], which});
+      int which = 0, end = lane + 1;
+      const auto goes_on = [&](int same) {
+        return end < run.end && grows(same, end - 1, 0) && grows(1 - same, end - 1, 1);
+      };
+      if (!goes_on(0) && goes_on(1)) which = 1;
+      while (goes_on(which)) ++end;
+      result.push_back({lane, end, offset(which, lane), offset(1 - which, lane), which});
       lane = end;
     }
   }
+  if (static_cast<int>(result.size()) * kShortest > lanes) return {};
   return result;
 }
 

@@ -23,6 +23,16 @@ bool is_rounded(double constant, double real) {
                              : constant == real;
 }
 
+/// Whether the constant is the square of 1/sqrt(n), both rounded to f32, for a power of two: a
+/// scale of attention that queries and keys had and that a tool has put together. (1/n itself has
+/// an exact form, so nobody writes its neighbour for another reason.)
+bool is_square_of_inverse_root(double constant, double n) {
+  int exponent = 0;
+  const auto root = static_cast<float>(1 / std::sqrt(n));
+  return std::frexp(n, &exponent) == 0.5 && is_single(constant) &&
+         static_cast<float>(constant) == root * root;
+}
+
 /// Whether the constant is within 2 units in the last place of a computed real.
 bool is_near(double constant, double real) {
   const double size = std::fabs(constant);
@@ -71,7 +81,8 @@ std::optional<NamedReal> named_real(Names& names, double constant) {
   };
   constexpr double kMost = 65536;
   const double inverse = std::round(1 / size);
-  if (inverse >= 1 && inverse <= kMost && is_rounded(size, 1 / inverse))
+  if (inverse >= 1 && inverse <= kMost &&
+      (is_rounded(size, 1 / inverse) || is_square_of_inverse_root(size, inverse)))
     return named(fmt::format("1/{:.0f}", inverse),
                  algebra::constant(Rational::of(1, static_cast<std::int64_t>(inverse))));
   const Rational half = Rational::of(1, 2);

@@ -152,6 +152,7 @@ OpDef conv_transpose() {
             window.extent[i].extent = full - window.before[i] - window.after[i];
             continue;
           }
+          // An output larger than what the windows reach ends in zeros; pads are not negative.
           const Dim wanted = shape.empty() ? size * stride : Dim(shape[i]);
           const Dim total = max(full - wanted, 0), half = floor_div(total, 2);
           window.before[i] = mode == "SAME_UPPER" ? half : total - half;

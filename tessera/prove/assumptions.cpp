@@ -30,7 +30,7 @@ class Inspection {
     }
     for (const certify::Value& value : claim_.claim.values) {
       value_ = &value;
-      const Output& output = value.definition.outputs[value.output];
+      const Output& output = value.definition->outputs[value.output];
       visit(output.value);
       signs_[value.name] = sign(output.value);
     }
@@ -39,7 +39,7 @@ class Inspection {
 
  private:
   const std::string* operand(const std::string& name) const {
-    const auto& inputs = value_->definition.inputs;
+    const auto& inputs = value_->definition->inputs;
     const auto here = std::ranges::find(inputs, name, &Operand::name);
     const auto place = static_cast<std::size_t>(here - inputs.begin());
     return place < value_->operands.size() ? &value_->operands[place] : nullptr;

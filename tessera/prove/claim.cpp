@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tessera/expr/text.h"
+#include "tessera/expr/walk.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
 #include "tessera/ir/literal.h"
@@ -189,12 +190,12 @@ class Builder {
         TESSERA_TRY(inferred, infer(*node.op, *node.attrs, inputs));
       }
       inferred.resize(results.size());
-      std::optional<Definition> definition;
+      std::shared_ptr<const Definition> definition;
       std::string call;
       if (defined) {
         const std::optional<Signature> signature = signature_of(inputs);
         if (signature) {
-          TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
+          TESSERA_TRY(definition, tessera::defined(*node.op, *node.attrs, *signature));
           if (named_) call = call_text(node, *signature);
         }
       }
@@ -209,7 +210,7 @@ class Builder {
           continue;
         }
         if (definition && i < definition->outputs.size() && !definition->outputs[i].forward) {
-          result_.claim.values.push_back({here->second, *definition, i, operands, call});
+          result_.claim.values.push_back({here->second, definition, i, operands, call});
         } else {
           TESSERA_TRY_DONE(give(here->second, graph.type(results[i])));
         }
@@ -252,6 +253,45 @@ Expected<Graph> expanded(const Graph& graph) {
       graph.nodes(), [&](const GraphNode& node) { return is_composite(*node.op); });
   if (!any) return graph;
   return expand(graph, is_composite);
+}
+
+/// Whether an expression reads an operand only in place of what is out of range, as `pad` does.
+bool is_fill(const Scalar& scalar, const std::string& operand) {
+  bool result = true;
+  const std::function<void(const Scalar&)> visit = [&](const Scalar& part) {
+    if (const auto* read = std::get_if<node::Read>(&part.node())) {
+      result = result && read->operand != operand;
+      for (const Scalar& index : read->at) visit(index);
+      const auto* fill =
+          read->otherwise == nullptr ? nullptr : std::get_if<node::Read>(&read->otherwise->node());
+      if (read->otherwise != nullptr && (fill == nullptr || fill->operand != operand))
+        visit(*read->otherwise);
+      return;
+    }
+    for_each_part(part, visit);
+  };
+  visit(scalar);
+  return result;
+}
+
+/// Minus infinity around an image, which a maximum leaves out: a constant of this number that is a
+/// fill wherever it is read.
+void mark_fills(GraphClaim& made) {
+  for (certify::Input& input : made.claim.inputs) {
+    const auto constant = made.constants.find(input.name);
+    if (constant == made.constants.end() || !is_float(constant->second.dtype) ||
+        constant->second.count() != 1 || number_at(constant->second, 0) != -HUGE_VAL)
+      continue;
+    const auto fills = [&](const certify::Value& value) {
+      for (std::size_t i = 0; i < value.operands.size(); ++i)
+        if (value.operands[i] == input.name &&
+            !is_fill(value.definition->outputs[value.output].value,
+                     value.definition->inputs[i].name))
+          return false;
+      return true;
+    };
+    if (std::ranges::all_of(made.claim.values, fills)) input.uniform = -HUGE_VAL;
+  }
 }
 
 constexpr std::int64_t kMostContent = 64;  // numbers of a tensor that is written out
@@ -358,7 +398,8 @@ std::optional<GraphClaim> with_contents(const GraphClaim& claim) {
       return false;
     auto definition = Content(here->second).definition();
     if (!definition) return false;
-    values.push_back({input.name, *std::move(definition), 0, {}});
+    values.push_back(
+        {input.name, std::make_shared<const Definition>(*std::move(definition)), 0, {}});
     return true;
   });
   if (values.empty()) return std::nullopt;
@@ -399,6 +440,7 @@ Expected<GraphClaim> built(const Graph& source, const Graph& target, const Guard
   TESSERA_TRY(const std::vector<std::string> right, builder.add(b, false));
   for (std::size_t i = 0; i < left.size() && i < right.size(); ++i)
     result.claim.pairs.emplace_back(left[i], right[i]);
+  mark_fills(result);
   return result;
 }
 

@@ -8,7 +8,6 @@
 #include "tessera/expr/walk.h"
 #include "tessera/prove/assumptions.h"
 #include "tessera/prove/normalise.h"
-#include "tessera/prove/sizes.h"
 #include "tessera/support/lexer.h"
 
 namespace tessera::prove {
@@ -69,7 +68,7 @@ std::vector<Assumption> named_constants(const certify::Claim& claim) {
     for_each_part(scalar, visit);
   };
   for (const certify::Value& value : claim.values)
-    for (const Output& output : value.definition.outputs) visit(output.value);
+    for (const Output& output : value.definition->outputs) visit(output.value);
   std::vector<Assumption> assumptions;
   for (const std::string& text : found) assumptions.push_back({Assumption::Kind::Constant, text});
   return assumptions;
@@ -210,8 +209,8 @@ std::string_view to_string(const Verdict& verdict) {
 }
 
 Expected<std::vector<Setting>> settings_of(const Graph& source, const Graph& target) {
-  TESSERA_TRY(const SizeRelations own, relate_sizes(source));
-  TESSERA_TRY(const SizeRelations given, relate_sizes(source, {}, Broadcasting::Open));
+  TESSERA_TRY(const SourceRelations relations, source_relations(source));
+  const auto& [given, own] = relations;
   std::vector<Setting> settings;
   for (const Guard& guard : further_guards(source, target, own))
     if (auto setting = setting_under(given, own, source, target, guard))
@@ -232,7 +231,21 @@ std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, con
   return certificate_for({.claim = claim}, options, arithmetic, why);
 }
 
+Expected<SourceRelations> source_relations(const Graph& source) {
+  TESSERA_TRY(SizeRelations own, relate_sizes(source));
+  if (own.broadcasts.empty()) return SourceRelations{own, own};
+  TESSERA_TRY(SizeRelations given, relate_sizes(source, {}, Broadcasting::Open));
+  return SourceRelations{std::move(given), std::move(own)};
+}
+
 Verdict prove(const Graph& source, const Graph& target, const Options& options) {
+  const auto relations = source_relations(source);
+  if (!relations) return Unknown{to_string(relations.error())};
+  return prove_related(source, target, *relations, options);
+}
+
+Verdict prove_related(const Graph& source, const Graph& target, const SourceRelations& relations,
+                      const Options& options) {
   constexpr int kLook = 20;  // tries before what takes long
   if (source.inputs().size() != target.inputs().size() ||
       source.outputs().size() != target.outputs().size())
@@ -252,15 +265,12 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   split.cases = false;
   split.named_reals = false;
   std::string why, ignored;
-  Arithmetic arithmetic;
-  const auto own = relate_sizes(source);
-  if (!own) return Unknown{to_string(own.error())};
-  const auto given = !own->broadcasts.empty() ? relate_sizes(source, {}, Broadcasting::Open)
-                                              : Expected<SizeRelations>(*own);
-  if (!given) return Unknown{to_string(given.error())};
-  const std::vector<Guard> guards = further_guards(source, target, *own);
+  Arithmetic alone;
+  Arithmetic& arithmetic = options.arithmetic != nullptr ? *options.arithmetic : alone;
+  const auto& [given, own] = relations;
+  const std::vector<Guard> guards = further_guards(source, target, own);
   for (const Guard& guard : guards) {
-    const auto setting = setting_under(*given, *own, source, target, guard);
+    const auto setting = setting_under(given, own, source, target, guard);
     std::string& reason = guard.empty() ? why : ignored;
     if (!setting) {
       reason = to_string(setting.error());

@@ -8,6 +8,8 @@
 
 #include "tessera/ir/graph.h"
 #include "tessera/prove/claim.h"
+#include "tessera/prove/reasons.h"
+#include "tessera/prove/sizes.h"
 #include "tessera/prove/verdict.h"
 
 namespace tessera::prove {
@@ -22,12 +24,23 @@ struct Options {
   bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
   std::map<std::size_t, Tensor> contents = {};  // of inputs, where known: for assumptions alone
+  Arithmetic* arithmetic = nullptr;             // shared by the proofs of one thread
 };
 
 /// Whether two graphs with the same inputs (by position; types may hold symbolic sizes and
 /// operators symbolic attributes) compute the same outputs (by position). Sizes that only the
 /// source relates are solved for; what the target needs beyond that is the guard.
 Verdict prove(const Graph& source, const Graph& target, const Options& options);
+
+/// What a source asks of its sizes: `given` goes without saying; `own` also takes sizes that meet
+/// by broadcasting for equal.
+struct SourceRelations {
+  SizeRelations given, own;
+};
+Expected<SourceRelations> source_relations(const Graph& source);
+/// The same with the relations of the source at hand.
+Verdict prove_related(const Graph& source, const Graph& target, const SourceRelations& relations,
+                      const Options& options);
 
 /// Both graphs with the sizes that make them fit together, and what that asks for.
 struct Setting {

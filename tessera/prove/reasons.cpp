@@ -49,28 +49,20 @@ constexpr std::array<PointKind, 16> kPointKinds = {{
 }};
 constexpr std::size_t kOutliers = 32;  // symbols that take turns
 
-/// Values of a symbol at the points, by its number modulo kOutliers and whether it is an index.
-const Values& drawn_values(std::size_t number, bool is_index) {
-  using Table = std::array<std::array<Values, kOutliers>, 2>;
-  static const Table& table = *[] {
-    auto made = std::make_unique<Table>();
-    for (const std::size_t index : {0, 1})
-      for (std::size_t outlier = 0; outlier < kOutliers; ++outlier) {
-        Rng rng(2 * outlier + index);
-        for (std::size_t point = 0; point < kPoints; ++point) {
-          const PointKind& kind = kPointKinds[point / kOutliers % kPointKinds.size()];
-          const bool is_outlier = point % kOutliers == outlier;
-          const Range& range = is_outlier
-                                   ? (index == 1 ? kind.outlying_indices : kind.outlying_sizes)
-                                   : (index == 1 ? kind.indices : kind.sizes);
-          std::uint64_t value = range.least + rng.below(range.most - range.least + 1);
-          if (kind.is_mixed && index == 0 && !is_outlier && rng.below(3) == 0) value *= 8;
-          (*made)[index][outlier][point] = static_cast<double>(value);
-        }
-      }
-    return made.release();
-  }();
-  return table[is_index ? 1 : 0][number % kOutliers];
+/// Values of a symbol at the points, by its number and whether it is an index.
+Values drawn_values(std::size_t number, bool is_index) {
+  Values values;
+  Rng rng(2 * number + (is_index ? 1 : 0));
+  for (std::size_t point = 0; point < kPoints; ++point) {
+    const PointKind& kind = kPointKinds[point / kOutliers % kPointKinds.size()];
+    const bool is_outlier = point % kOutliers == number % kOutliers;
+    const Range& range = is_outlier ? (is_index ? kind.outlying_indices : kind.outlying_sizes)
+                                    : (is_index ? kind.indices : kind.sizes);
+    std::uint64_t value = range.least + rng.below(range.most - range.least + 1);
+    if (kind.is_mixed && !is_index && !is_outlier && rng.below(3) == 0) value *= 8;
+    values[point] = static_cast<double>(value);
+  }
+  return values;
 }
 
 }  // namespace
@@ -80,13 +72,13 @@ std::uint32_t Arithmetic::atom_of(const Dim& atom) {
   const bool natural = atom.least().value_or(-1) >= 0;
   Atom made{.dim = atom, .natural = natural};
   if (const auto name = atom.as_symbol()) {
-    made.values = &drawn_values(by_number_.size(), name->starts_with('%'));
+    values_.push_back(drawn_values(by_number_.size(), name->starts_with('%')));
   } else {
-    computed_.push_back(operation_values(atom));
+    values_.push_back(operation_values(atom));
     if (natural)
-      for (double& value : computed_.back()) value = std::max(value, 0.0);
-    made.values = &computed_.back();
+      for (double& value : values_.back()) value = std::max(value, 0.0);
   }
+  made.values = &values_.back();
   // The operands of an operation have numbers by now.
   const auto number = static_cast<std::uint32_t>(by_number_.size());
   by_number_.push_back(std::move(made));
@@ -175,7 +167,15 @@ const Arithmetic::Polynomial& Arithmetic::interned(Linear linear) {
 const Arithmetic::Polynomial& Arithmetic::polynomial(const Dim& dim) {
   if (const auto constant = dim.constant())
     return interned(*constant == 0 ? Linear{} : Linear{{0, *constant}});
-  if (const auto here = known_.find(dim.id()); here != known_.end()) return *here->second.second;
+  const auto address = reinterpret_cast<std::uintptr_t>(dim.id());
+  Recent& recent = recent_[(address >> 4 ^ address >> 14) % recent_.size()];
+  if (recent.dim.id() == dim.id()) return *recent.polynomial;
+  recent = {dim, &converted(dim)};
+  return *recent.polynomial;
+}
+
+const Arithmetic::Polynomial& Arithmetic::converted(const Dim& dim) {
+  if (const auto here = known_.find(dim); here != known_.end()) return *here->second;
   Linear result;
   for (const Dim::Part& part : dim.parts()) {
     std::vector<std::uint32_t> atoms;
@@ -184,9 +184,9 @@ const Arithmetic::Polynomial& Arithmetic::polynomial(const Dim& dim) {
     std::ranges::sort(atoms);
     result.emplace_back(product_of(std::move(atoms)), part.coefficient);
   }
-  std::ranges::sort(result);
+  // The parts stay in the order of the size, which does not depend on what was asked before.
   const Polynomial& made = interned(std::move(result));
-  known_.emplace(dim.id(), std::pair(dim, &made));
+  known_.emplace(dim, &made);
   return made;
 }
 
@@ -324,8 +324,14 @@ class Search {
   int visited_ = 0;
 };
 
+void Arithmetic::forget_if_large() {
+  constexpr std::size_t kMostPolynomials = 1 << 16;  // some 30 MB
+  if (linears_.size() > kMostPolynomials) *this = Arithmetic();
+}
+
 std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premises& premises) {
   if (e.is_undefined()) return std::nullopt;
+  forget_if_large();
   Hasher hasher;
   const auto add = [&](const void* address) {
     hasher.add(reinterpret_cast<std::uintptr_t>(address));

@@ -24,7 +24,8 @@ struct Premises {
 /// Search for reasons why sizes are not negative: combinations of premises with multipliers that
 /// are not negative. Polynomials are kept as vectors of numbers and sampled at some points, since
 /// one proof asks thousands of times about a few of them: where all premises hold at a point and
-/// the goal is negative there, no reason exists and none is searched for.
+/// the goal is negative there, no reason exists and none is searched for. Reasons do not depend on
+/// what was asked before.
 class Arithmetic {
  public:
   static constexpr std::size_t kPoints = 512;
@@ -58,7 +59,9 @@ class Arithmetic {
   using Polynomial = std::map<Linear, Signs>::value_type;
 
   std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises);
+  void forget_if_large();
   const Polynomial& polynomial(const Dim& dim);
+  const Polynomial& converted(const Dim& dim);
   const Linear& linear(const Dim& dim) { return polynomial(dim).first; }
   const Polynomial& interned(Linear linear);
   /// Values at the points, and the sums of the magnitudes of their terms.
@@ -80,7 +83,7 @@ class Arithmetic {
     const Values* values = nullptr;
   };
   std::vector<Atom> by_number_;
-  std::deque<Values> computed_;  // of operations
+  std::deque<Values> values_;  // of atoms
   std::map<std::vector<std::uint32_t>, Product> products_;
   struct Info {
     std::vector<std::uint32_t> atoms;
@@ -92,7 +95,16 @@ class Arithmetic {
   std::unordered_map<std::uint64_t, std::optional<Product>> quotients_;
   std::unordered_map<std::uint64_t, Product> multiples_;
   std::map<Linear, Signs> linears_;  // each once: equal ones have equal addresses
-  std::unordered_map<const void*, std::pair<Dim, const Polynomial*>> known_;
+  struct DimHash {
+    std::size_t operator()(const Dim& dim) const { return dim.hash(); }
+  };
+  std::unordered_map<Dim, const Polynomial*, DimHash> known_;
+  /// Cache of `known_` by identity: one proof asks about the same objects again and again.
+  struct Recent {
+    Dim dim;
+    const Polynomial* polynomial = nullptr;
+  };
+  std::vector<Recent> recent_ = std::vector<Recent>(1 << 10);
   std::unordered_map<std::uint64_t, std::optional<certify::Reason>>
       found_;  // or looked for in vain
 };

@@ -52,7 +52,7 @@ class ElementAccuracy {
  private:
   Accuracy of(const node::Read& read) const {
     if (std::ranges::any_of(read.at, reads_floats)) return Accuracy::Unknown;
-    const auto& inputs = value_.definition.inputs;
+    const auto& inputs = value_.definition->inputs;
     const auto operand = std::ranges::find(inputs, read.operand, &Operand::name);
     const auto index = static_cast<std::size_t>(operand - inputs.begin());
     if (operand == inputs.end() || index >= value_.operands.size()) return Accuracy::Unknown;
@@ -102,7 +102,7 @@ bool rounds_correctly(const certify::Claim& claim) {
     known[input.name] = input.uniform ? accuracy_of(*input.uniform) : Accuracy::Exact;
   }
   for (const certify::Value& value : claim.values) {
-    const Output& output = value.definition.outputs[value.output];
+    const Output& output = value.definition->outputs[value.output];
     const Accuracy accuracy =
         output.forward ? Accuracy::Unknown : ElementAccuracy(value, known).of(output.value);
     if (accuracy == Accuracy::Unknown) return false;

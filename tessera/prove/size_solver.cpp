@@ -11,6 +11,7 @@ namespace {
 std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   constexpr int kMostTerms = 16;
   if (b.is(0)) return std::nullopt;
+  if (b.is(1)) return a.is_undefined() ? std::nullopt : std::optional(a);
   const std::vector<Dim::Part> divisor = b.parts();
   const Dim last = divisor.back().product;
   Dim quotient = 0, rest = a;

@@ -153,9 +153,9 @@ Binding binding_of(const Sizes& sizes, const GraphSymbols& symbols) {
 }
 
 /// One walk over a graph of core operators under the sizes solved so far.
-Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcasting broadcasting,
-                             Guard& broadcasts) {
-  const Binding binding = binding_of(solver.solved(), symbols_of(graph));
+Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, const GraphSymbols& symbols,
+                             Broadcasting broadcasting, Guard& broadcasts) {
+  const Binding binding = binding_of(solver.solved(), symbols);
   GraphBuilder out;
   Vals inputs;
   for (const ValueId id : graph.inputs())
@@ -241,7 +241,8 @@ GraphSymbols symbols_of(const Graph& graph) {
       if (std::holds_alternative<std::int64_t>(spec->value))
         symbols.attributes.insert(symbol->name);
       if (!std::holds_alternative<Ints>(spec->value)) continue;
-      for (std::size_t i = 0; i < entry_count(graph, node, name); ++i)
+      const std::size_t count = entry_count(graph, node, name);
+      for (std::size_t i = 0; i < count; ++i)
         entry_symbol(symbol->name, i).collect_symbols(symbols.entries);
     }
   }
@@ -250,17 +251,22 @@ GraphSymbols symbols_of(const Graph& graph) {
 
 Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given,
                                      Broadcasting broadcasting) {
-  SizeSolver solver(given, symbols_of(graph));
+  GraphSymbols symbols = symbols_of(graph);
+  SizeSolver solver(given, symbols);
   const bool composite = std::ranges::any_of(
       graph.nodes(), [](const GraphNode& n) { return n.op->kind() == OpDef::Kind::Composite; });
-  Graph core = graph;
+  std::optional<Graph> core;
   if (composite) {
     // A body that asks for more than is known tells nothing of sizes.
-    if (auto expanded = expand(graph, is_composite)) core = *std::move(expanded);
+    if (auto expanded = expand(graph, is_composite)) {
+      core = *std::move(expanded);
+      symbols = symbols_of(*core);
+    }
   }
   Guard broadcasts;
   do {
-    TESSERA_TRY_DONE(require_valid(solver, core, broadcasting, broadcasts));
+    TESSERA_TRY_DONE(
+        require_valid(solver, core ? *core : graph, symbols, broadcasting, broadcasts));
     TESSERA_TRY_DONE(solver.reopen());
   } while (solver.found_numbers());
   for (const ValueId id : graph.inputs())

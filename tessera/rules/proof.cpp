@@ -57,21 +57,25 @@ bool may_wrap_around(const Proved& proved) {
 struct Stated {
   SizeRelations given;
   Graph source, target;
+  std::optional<prove::SourceRelations> relations = {};  // of `source`, where it is the rule's
 };
 Expected<Stated> as_stated(const Rule& rule) {
+  if (rule.guard.empty()) {
+    TESSERA_TRY(prove::SourceRelations relations, prove::source_relations(rule.source));
+    return Stated{relations.given, rule.source, rule.target, std::move(relations)};
+  }
   TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source, {}, prove::Broadcasting::Open));
   TESSERA_TRY(SizeRelations given, relate_sizes(rule.guard, own));
-  // Without a guard the graphs are proved as they are, which is quicker.
-  const Sizes solved = rule.guard.empty() ? Sizes{} : given.solved;
-  TESSERA_TRY(Graph source, with_sizes(rule.source, solved));
-  TESSERA_TRY(Graph target, with_sizes(rule.target, solved));
+  TESSERA_TRY(Graph source, with_sizes(rule.source, given.solved));
+  TESSERA_TRY(Graph target, with_sizes(rule.target, given.solved));
   return Stated{std::move(given), std::move(source), std::move(target)};
 }
 
 Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
   TESSERA_TRY(const Stated stated, as_stated(rule));
-  const auto& [given, source, target] = stated;
-  Verdict verdict = prove::prove(source, target, options);
+  const auto& [given, source, target, relations] = stated;
+  Verdict verdict = relations ? prove::prove_related(source, target, *relations, options)
+                              : prove::prove(source, target, options);
   if (!std::holds_alternative<Proved>(verdict)) {
     if (rule.guard.empty()) return verdict;
     const auto* unknown = std::get_if<Unknown>(&verdict);
@@ -108,20 +112,22 @@ void add_new(const Proved& from, Proved& into) {
 
 using Decide = std::function<Verdict(const Rule&)>;
 
-/// Verdict on one instance of a rule, and on the rules that it was decided by: the instance itself
-/// or its broadcasting cases.
+/// Verdicts on the rules that an instance of a rule was decided by: the instance itself or its
+/// broadcasting cases.
 struct Decision {
-  Verdict verdict;
   std::vector<Rule> rules;
   std::vector<Verdict> verdicts;
+  std::optional<Verdict> of_cases = {};
+
+  const Verdict& verdict() const { return of_cases ? *of_cases : verdicts.front(); }
 };
 
 /// An instance that is not proved as a whole is proved by its broadcasting cases, if all of them
 /// are proved.
 Decision decision_on(const Rule& instance, const Decide& decide) {
-  const Verdict whole = decide(instance);
-  const Decision undivided{whole, {instance}, {whole}};
-  if (!std::holds_alternative<Unknown>(whole)) return undivided;
+  Decision undivided{.rules = {instance}, .verdicts = {}};
+  undivided.verdicts.push_back(decide(instance));
+  if (!std::holds_alternative<Unknown>(undivided.verdict())) return undivided;
   Proved all;
   Decision decision;
   for (BroadcastingCase& one : broadcasting_cases(instance)) {
@@ -136,7 +142,7 @@ Decision decision_on(const Rule& instance, const Decide& decide) {
     decision.verdicts.push_back(std::move(verdict));
   }
   if (decision.rules.empty()) return undivided;
-  decision.verdict = std::move(all);
+  decision.of_cases = std::move(all);
   return decision;
 }
 
@@ -149,16 +155,16 @@ RuleProof collected(const Rule& rule, const Decide& decide) {
   proof.verdict = Unknown{"its operators fit no number of axes"};
   for (const Rule& instance : instances(rule)) {
     Decision decision = decision_on(instance, decide);
-    const bool first = proof.verdicts.empty();
-    std::ranges::move(decision.rules, std::back_inserter(proof.instances));
-    std::ranges::move(decision.verdicts, std::back_inserter(proof.verdicts));
+    const Verdict& verdict = decision.verdict();
     auto* all = std::get_if<Proved>(&proof.verdict);
-    const auto* proved = std::get_if<Proved>(&decision.verdict);
-    const bool refuted = std::holds_alternative<Refuted>(decision.verdict);
+    const auto* proved = std::get_if<Proved>(&verdict);
+    const bool refuted = std::holds_alternative<Refuted>(verdict);
     if (all != nullptr && proved != nullptr)
       add_new(*proved, *all);
-    else if (first || refuted || all != nullptr)
-      proof.verdict = std::move(decision.verdict);
+    else if (proof.verdicts.empty() || refuted || all != nullptr)
+      proof.verdict = verdict;
+    std::ranges::move(decision.rules, std::back_inserter(proof.instances));
+    std::ranges::move(decision.verdicts, std::back_inserter(proof.verdicts));
     if (refuted) break;
   }
   proof.seconds = watch.seconds();

@@ -20,7 +20,9 @@ Claim claim(std::vector<Input> inputs,
   for (const auto& [name, text] : values) {
     auto definition = parse_definition(text);
     EXPECT_TRUE(definition) << to_string(definition.error());
-    if (definition) result.values.push_back({name, *std::move(definition), 0, operands});
+    if (definition)
+      result.values.push_back(
+          {name, std::make_shared<const Definition>(*std::move(definition)), 0, operands});
   }
   result.pairs = {{"a", "b"}};
   return result;
@@ -161,7 +163,9 @@ TEST(Check, WantsTensorsThatFit) {
   bad.inputs[0].type.shape.push_back(2);
   expect_rejected(bad, after_unfolding({}));
   bad = good;
-  bad.values[1].definition.outputs[0].dtype = DType::F64;
+  Definition wide = *bad.values[1].definition;
+  wide.outputs[0].dtype = DType::F64;
+  bad.values[1].definition = std::make_shared<const Definition>(std::move(wide));
   expect_rejected(bad, after_unfolding({}), "types");
 }
 

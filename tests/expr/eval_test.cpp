@@ -167,6 +167,7 @@ struct Evaluated {
   std::vector<double> numbers = {};
 };
 
+template <class T = double>
 Evaluated evaluate(const std::string& text, const std::vector<std::vector<std::int64_t>>& shapes,
                    int threads = 1) {
   Evaluated result;
@@ -189,7 +190,7 @@ Evaluated evaluate(const std::string& text, const std::vector<std::vector<std::i
   for (const Tensor& input : result.inputs) arrays.push_back({input.dtype, input.bytes.data()});
   const MutableArray into{types[0].dtype, buffer.data()};
   result.done =
-      eval<double>(*definition, result.sizes, arrays, std::span(&into, 1), {.threads = threads});
+      eval<T>(*definition, result.sizes, arrays, std::span(&into, 1), {.threads = threads});
   const Tensor out{types[0].dtype, shape, std::move(buffer).freeze()};
   for (std::int64_t i = 0; i < count; ++i) result.numbers.push_back(number_at(out, i));
   return result;
@@ -247,6 +248,13 @@ TEST(Eval, SumsOverPaddingStridesAndMergedAxes) {
   expect_as_naive(conv, {{2, 2, 5, 40}, {2, 1, 2, 5}});
   expect_as_naive(conv, {{1, 32, 9, 14}, {6, 16, 3, 3}});
   expect_as_naive(conv, {{1, 32, 5, 90}, {18, 16, 3, 3}});
+  // Blocks of several rows of one channel, and rows of which a block has a single element.
+  expect_as_naive(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}});
+  const Evaluated single = evaluate<float>(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}}),
+                  twice = evaluate(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}});
+  ASSERT_EQ(single.numbers.size(), twice.numbers.size());
+  for (std::size_t i = 0; i < single.numbers.size(); ++i)
+    ASSERT_NEAR(single.numbers[i], twice.numbers[i], 1e-4) << i;
 }
 
 TEST(Eval, SumsUnderAConditionWithComputedIndices) {

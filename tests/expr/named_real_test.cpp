@@ -30,7 +30,8 @@ TEST(NamedReal, HasAName) {
                                                             {0.044715f, "8943/200000"},
                                                             {1e-5f, "1/100000"},
                                                             {0.1f, "1/10"},
-                                                            {0.14285715f, "1/7"}};
+                                                            {0.14285715f, "1/7"},
+                                                            {0.35355338f * 0.35355338f, "1/8"}};
   for (const auto& [constant, name] : cases)
     EXPECT_EQ(name_of(static_cast<double>(constant)), name) << constant;
   EXPECT_EQ(name_of(0.1), "1/10");
@@ -59,6 +60,12 @@ TEST(NamedReal, ANeighbourOfADecimalIsAnotherNumber) {
       EXPECT_EQ(name_of(static_cast<double>(std::nextafter(constant, toward))), "") << constant;
   EXPECT_EQ(name_of(std::nextafter(0.1, 1)), "");
   EXPECT_EQ(name_of(0.7071067700001), "");  // no number of f32, and far from 1/sqrt(2) in f64
+}
+
+TEST(NamedReal, ANeighbourOfAPowerOfTwoIsAnotherNumberUnlessItIsASquareOfARoot) {
+  EXPECT_EQ(name_of(static_cast<double>(std::nextafter(0.125f, 1.0f))), "");
+  EXPECT_EQ(name_of(static_cast<double>(std::nextafter(0.25f, 0.0f))), "");
+  EXPECT_EQ(name_of(static_cast<double>(std::nextafter(std::nextafter(0.125f, 0.0f), 0.0f))), "");
 }
 
 TEST(NamedReal, IsWithinTwoUnitsInTheLastPlace) {

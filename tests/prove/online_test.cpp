@@ -20,7 +20,8 @@ certify::Claim definition_claim(const std::string& one, const std::string& other
     claim.inputs.push_back(std::move(input));
     operands.push_back(operand.name);
   }
-  claim.values = {{"a", *first, 0, operands}, {"b", *second, 0, operands}};
+  claim.values = {{"a", std::make_shared<const Definition>(*first), 0, operands},
+                  {"b", std::make_shared<const Definition>(*second), 0, operands}};
   claim.pairs = {{"a", "b"}};
   return claim;
 }

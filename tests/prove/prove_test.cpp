@@ -423,6 +423,37 @@ TEST(Prove, NamedRealsAreAnOption) {
   EXPECT_FALSE(std::holds_alternative<Proved>(prove(source, target, {.named_reals = false})));
 }
 
+TEST(Prove, AScaleOfQueriesAndKeysMayBePutTogether) {
+  const Graph source = parsed(
+      "graph(q: f32[n, d], k: f32[d, m]) { return matmul(mul(q, 0.35355338), mul(k, 0.35355338)) "
+      "}");
+  EXPECT_TRUE(std::holds_alternative<Proved>(prove(
+      source, parsed("graph(q: f32[n, d], k: f32[d, m]) { return mul(matmul(q, k), 0.12499999) }"),
+      {})));
+  EXPECT_FALSE(std::holds_alternative<Proved>(prove(
+      source, parsed("graph(q: f32[n, d], k: f32[d, m]) { return mul(matmul(q, k), 0.12499998) }"),
+      {})));
+}
+
+TEST(Prove, MinusInfinityAroundAnImageIsLeftOutOfAMaximum) {
+  const std::string pool = "max_pool(x) {kernel_shape=[3], pads=[1, 1]}";
+  const auto padded = [](const std::string& op, const std::string& fill) {
+    return op + "(pad(x, [0, 0, 1, 0, 0, 1], " + fill + ")) {kernel_shape=[3]}";
+  };
+  expect_proved({"x: f32[n, c, w]", padded("max_pool", "-inf"), pool});
+  expect_proved({"x: f32[n, c, w]", "relu(pad(x, [0, 0, 1, 0, 0, 1], -inf))",
+                 "relu(pad(x, [0, 0, 1, 0, 0, 1], 0.0))"});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "0.0"), pool});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "inf"), pool});
+  expect_not_proved({"x: f32[n, c, w]", padded("max_pool", "-inf"),
+                     "max_pool(x) {kernel_shape=[3], pads=[2, 0]}"});
+  expect_not_proved({"x: f32[n, c, w]", padded("average_pool", "-inf"),
+                     "average_pool(x) {kernel_shape=[3], pads=[1, 1]}"});
+  expect_not_proved({"x: f32[n, c, w]", "exp(pad(x, [0, 0, 1, 0, 0, 1], -inf))",
+                     "exp(pad(x, [0, 0, 1, 0, 0, 1], 0.0))"});
+  expect_not_proved({"x: f32[n], y: f32[n]", "add(x, -inf)", "add(y, -inf)"});
+}
+
 TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
   const Graph one = parsed("graph(x: f32[n]) { return x }");
   EXPECT_TRUE(

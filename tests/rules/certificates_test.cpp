@@ -168,9 +168,11 @@ TEST(SlowCertificates, ProofsOfFalseClaimsAreRejected) {
       });
       if (value == other.claim.values.end() || used || name == other.claim.pairs[pair].first)
         continue;
-      Output& output = value->definition.outputs[value->output];
+      Definition definition = *value->definition;
+      Output& output = definition.outputs[value->output];
       if (output.value.sort() != Sort::Value) continue;
       output.value = output.value + like(output.value, 1);
+      value->definition = std::make_shared<const Definition>(std::move(definition));
     }
     for (std::uint64_t edits = rng.below(4); edits > 0; --edits)
       for (certify::Proof& proof : other.proofs) disturb(proof, rng);
