@@ -8,6 +8,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/prove/draw.h"
 #include "tessera/prove/instances.h"
+#include "tessera/prove/position.h"
 
 namespace tessera::prove {
 namespace {
@@ -73,14 +74,6 @@ Expected<std::vector<Datum>> in_single_precision(const Graph& graph,
   std::vector<Datum> data;
   for (const interp::Value& result : results) data.push_back(result.datum);
   return data;
-}
-
-std::vector<std::int64_t> position_of(std::int64_t element,
-                                      const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> position(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-    position[axis] = element % shape[axis];
-  return position;
 }
 
 std::string text_of(const SizeValues& sizes) {

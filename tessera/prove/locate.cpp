@@ -8,6 +8,7 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/distinguish.h"
+#include "tessera/prove/position.h"
 #include "tessera/support/lexer.h"
 
 namespace tessera::prove {
@@ -37,15 +38,6 @@ std::string text_of(const Attr* attr) {
 
 std::size_t number_of(const Graph& graph, const GraphNode& node) {
   return static_cast<std::size_t>(&node - graph.nodes().data());
-}
-
-std::vector<std::int64_t> position_of(std::int64_t at, const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> position(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    position[axis] = at % shape[axis];
-    at /= shape[axis];
-  }
-  return position;
 }
 
 std::string shape_text(const Tensor& tensor) {
