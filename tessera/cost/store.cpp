@@ -211,14 +211,8 @@ class Store::File {
                         .message = fmt::format("the store of measurements has version {}", version),
                         .note = fmt::format("this tessera reads version {}", kVersion),
                         .help = "choose another file, or the tessera that made it"};
-    Statement check(base_, name_);
-    TESSERA_TRY_DONE(check.prepare("PRAGMA quick_check(1)"));
-    TESSERA_TRY(const bool said, check.step());
-    if (const std::string verdict = said ? check.text() : "no answer"; verdict != "ok")
-      return damaged(name_, verdict);
-    TESSERA_TRY(const std::int64_t has_schedules,
-                number("SELECT count(*) FROM sqlite_schema WHERE name = 'schedule'"));
-    return has_schedules > 0 ? Expected<Done>(Done{}) : run(kScheduleTable);
+    TESSERA_TRY_DONE(verify());
+    return add_schedules();
   }
 
   Expected<Done> run(const char* sql) {
@@ -245,6 +239,31 @@ class Store::File {
     TESSERA_TRY_DONE(statement.prepare(sql));
     TESSERA_TRY(const bool some, statement.step());
     return some ? statement.integer() : 0;
+  }
+
+  /// Ends its statement: with a lock for reading, a transaction that writes would not wait for
+  /// another process but be refused at once.
+  Expected<Done> verify() {
+    Statement check(base_, name_);
+    TESSERA_TRY_DONE(check.prepare("PRAGMA quick_check(1)"));
+    TESSERA_TRY(const bool said, check.step());
+    if (const std::string verdict = said ? check.text() : "no answer"; verdict != "ok")
+      return damaged(name_, verdict);
+    return Done{};
+  }
+
+  /// The table of schedules, which stores of earlier releases do not have.
+  Expected<Done> add_schedules() {
+    const auto has_table = [&] {
+      return number("SELECT count(*) FROM sqlite_schema WHERE name = 'schedule'");
+    };
+    TESSERA_TRY(const std::int64_t there, has_table());
+    if (there > 0) return Done{};
+    return transact([&]() -> Expected<Done> {
+      // Another process may have been first.
+      TESSERA_TRY(const std::int64_t tables, has_table());
+      return tables > 0 ? Expected<Done>(Done{}) : run(kScheduleTable);
+    });
   }
 
   Expected<Done> make() {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tessera/driver/native_model.h"
 #include "tessera/interp/interp.h"
 #include "tessera/onnx/import.h"
 #include "tessera/onnx/test_case.h"
+#include "tessera/runtime/cuda/device.h"
 #include "tessera/support/stopwatch.h"
 
 namespace tessera {
@@ -162,9 +164,14 @@ Expected<std::vector<ConformanceResult>> conformance(const fs::path& folder,
                       .note = "a test is a folder with model.onnx and test_data_set_0, …"};
   std::ranges::sort(tests);
   std::vector<ConformanceResult> results;
+  // The context of a GPU is made once, not for each test; after a failure it is made anew, since a
+  // kernel that failed leaves it unusable.
+  std::optional<Expected<runtime::cuda::Device>> device;
   for (const fs::path& test : tests) {
     if (options.progress) options.progress(results.size(), tests.size());
+    if (options.compile.code.machine.is_gpu() && !device) device = runtime::cuda::Device::open();
     results.push_back(run_test(test, options));
+    if (results.back().outcome == Outcome::Failed) device.reset();
     if (options.run.stop != nullptr &&
         options.run.stop->load())  // what it says is not the test's fault
       return Diagnostic{
