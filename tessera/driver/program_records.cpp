@@ -151,13 +151,11 @@ std::vector<std::size_t> kernels_by_time(const report::EventLog& log, const Prog
   return order;
 }
 
-/// How the schedules of kernels were chosen, by kernel.
+/// Schedule choices of the kernels of a program: what chose them, and the alternatives.
 class KernelChoices {
  public:
   KernelChoices(const Program& program, const CompiledModel& compiled, program::CompileOptions code)
-      : lowerings_(
-            (code.contraction_dtype = compiled.contraction_dtype, program::lowerings_for(code))),
-        groups_(program.kernels.size()) {
+      : lowerings_(lowerings_of(compiled, std::move(code))), groups_(program.kernels.size()) {
     for (std::size_t i = 0; i < program.steps.size(); ++i)
       if (const auto* launch = std::get_if<runtime::step::Launch>(&program.steps[i]))
         groups_[launch->kernel] = compiled.report.steps[i].group;
@@ -174,6 +172,12 @@ class KernelChoices {
   }
 
  private:
+  static program::Lowerings lowerings_of(const CompiledModel& compiled,
+                                         program::CompileOptions code) {
+    code.contraction_dtype = compiled.contraction_dtype;
+    return program::lowerings_for(code);
+  }
+
   program::Lowerings lowerings_;
   std::vector<std::shared_ptr<const program::Lowering>> groups_;
   int left_ = 40;  // a space is enumerated for each

@@ -1,5 +1,4 @@
 #include "tessera/lower/contraction.h"
-#include "tessera/lower/split_fold.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "tessera/expr/walk.h"
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/split_fold.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/cpu/panels.h"
 #include "tessera/tile/verify.h"

@@ -26,13 +26,6 @@ std::int64_t even_part(std::int64_t extent, std::int64_t most) {
   return most < 1 ? 1 : ceil_div(extent, ceil_div(extent, most));
 }
 
-/// Largest tile size of at most `most` that divides the extent.
-std::int64_t whole_part(std::int64_t extent, std::int64_t most) {
-  std::int64_t part = std::clamp<std::int64_t>(most, 1, extent);
-  while (extent % part != 0) --part;
-  return part;
-}
-
 /// At most so much of the sum, in parts of one size: a multiple of `unit` if that can be.
 void take_sums(AxisGroups& groups, std::int64_t most, std::int64_t unit) {
   std::int64_t taken = 1;
@@ -56,7 +49,7 @@ void take_sums(AxisGroups& groups, std::int64_t most, std::int64_t unit) {
 std::vector<std::vector<std::int64_t>> row_tiles(const Contraction& c) {
   std::vector<std::vector<std::int64_t>> candidates;
   for (const std::int64_t target : {1, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384}) {
-    for (const auto part_of : {even_part, whole_part}) {
+    for (const auto part_of : {even_part, largest_divisor}) {
       std::vector<std::int64_t> parts(c.rows.size());
       std::int64_t rest = target;
       for (std::size_t i = c.rows.size(); i-- > 0;) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <span>
 
 #include "tessera/expr/segments.h"
 #include "tessera/expr/transform.h"
@@ -57,25 +58,28 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
 std::vector<Lowered> merged(std::vector<Lowered> parts) {
   constexpr std::size_t kMostWords = 400;  // of arguments: 4096 bytes are allowed everywhere
   std::vector<Lowered> result;
+  const auto words_of = [](const Lowered& part) {
+    std::size_t words = 0;
+    for (const tile::ValueId param : part.kernel.params())
+      words += 1 + 2 * part.kernel.type(param).shape.size();
+    return words;
+  };
   for (std::size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    std::size_t words = words_of(parts[begin]);
+    for (end = begin + 1; end < parts.size(); ++end)
+      if (words += words_of(parts[end]); words > kMostWords) break;
+    if (end == begin + 1) {
+      result.push_back(std::move(parts[begin]));
+      continue;
+    }
     std::vector<tile::Kernel> kernels;
     std::vector<std::int64_t> programs;
     Lowered made;
-    std::size_t words = 0;
-    for (end = begin; end < parts.size(); ++end) {
-      Lowered& part = parts[end];
-      for (const tile::ValueId param : part.kernel.params())
-        words += 1 + 2 * part.kernel.type(param).shape.size();
-      if (words > kMostWords && end > begin) break;
+    for (Lowered& part : std::span(parts).subspan(begin, end - begin)) {
       programs.push_back(part.grid[0] * part.grid[1] * part.grid[2]);
       kernels.push_back(tile::along_one_axis(part.kernel, part.grid));
       std::ranges::move(part.arguments, std::back_inserter(made.arguments));
       std::ranges::move(part.offsets, std::back_inserter(made.offsets));
-    }
-    if (end == begin + 1) {
-      parts[begin].arguments = std::move(made.arguments);
-      result.push_back(std::move(parts[begin]));
-      continue;
     }
     made.kernel = tile::merge(kernels, programs);
     made.grid = {std::accumulate(programs.begin(), programs.end(), std::int64_t{0}), 1, 1};

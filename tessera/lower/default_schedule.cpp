@@ -170,31 +170,37 @@ class Chooser {
     if (most > 1) vectorize(output, most);
   }
 
+  /// Number of positions of a window, up to a bound.
+  static std::int64_t taps_of(const std::vector<Loop>& sums) {
+    constexpr std::int64_t kMany = 1 << 20;
+    std::int64_t taps = 1;
+    for (const Loop& loop : sums)
+      taps = std::min(taps * std::clamp<std::int64_t>(loop.extent, 0, kMany), kMany);
+    return taps;
+  }
+  /// Innermost loop of a window that has several positions.
+  static std::vector<Loop>::const_reverse_iterator window_row(const std::vector<Loop>& sums) {
+    return std::find_if(sums.rbegin(), sums.rend(),
+                        [](const Loop& loop) { return loop.extent > 1; });
+  }
   /// Few positions of something that is not multiplied: a pool. (With weights, loops were measured
   /// to be faster.)
   static bool is_window(const Fold& fold, const std::vector<Loop>& sums) {
     constexpr std::int64_t kMostTaps = 25;
-    std::int64_t taps = 1;
-    for (const Loop& loop : sums)
-      taps = std::min(taps * std::max<std::int64_t>(loop.extent, 0), kMostTaps + 1);
+    const std::int64_t taps = taps_of(sums);
     return taps > 1 && taps <= kMostTaps && !tile::product_of(fold);
   }
   /// Few positions that are multiplied by weights: a depthwise convolution.
   static bool is_weighted_window(const Fold& fold, const std::vector<Loop>& sums) {
     constexpr std::int64_t kMostTaps = 169, kMostInRow = 13;
-    std::int64_t taps = 1, row = 1;
-    for (const Loop& loop : sums) {
-      taps = std::min(taps * std::max<std::int64_t>(loop.extent, 0), kMostTaps + 1);
-      if (loop.extent > 1) row = loop.extent;
-    }
-    return taps > 1 && taps <= kMostTaps && row <= kMostInRow && tile::product_of(fold);
+    const std::int64_t taps = taps_of(sums);
+    return taps > 1 && taps <= kMostTaps && window_row(sums)->extent <= kMostInRow &&
+           tile::product_of(fold);
   }
   /// A window row by row: what a row reads is on its way at once, in few registers. Gives how many
   /// elements a program has best: 128, 256 and 512 were measured on an H200.
   std::int64_t write_out_row(const std::vector<Loop>& sums) {
-    const auto row =
-        std::find_if(sums.rbegin(), sums.rend(), [](const Loop& loop) { return loop.extent > 1; });
-    take(schedule_.unroll(named(row->name)));
+    take(schedule_.unroll(named(window_row(sums)->name)));
     return 256;
   }
   /// A window position by position: all that it reads is then on its way at once, and where it

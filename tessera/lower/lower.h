@@ -18,7 +18,8 @@ struct Lowered {
   tile::Kernel kernel;
   tile::Grid grid = {1, 1, 1};
   std::vector<std::string> arguments = {};
-  /// Where the view of a parameter begins in its tensor, in elements; 0 for those beyond the end.
+  /// Offsets of the parameters' views in their tensors, in elements; parameters without an entry
+  /// have offset 0.
   std::vector<std::int64_t> offsets = {};
 
   std::int64_t offset(std::size_t parameter) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tessera::lower {
@@ -20,6 +21,12 @@ Range hull(const Range& a, const Range& b);
 /// a / b rounded up, for non-negative numbers.
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
+}
+/// Largest divisor of the extent that is at most `most`; at least 1.
+inline std::int64_t largest_divisor(std::int64_t extent, std::int64_t most) {
+  std::int64_t divisor = std::clamp<std::int64_t>(most, 1, extent);
+  while (extent % divisor != 0) --divisor;
+  return divisor;
 }
 
 }  // namespace tessera::lower

@@ -5,6 +5,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/range.h"
 #include "tessera/lower/split_fold.h"
 #include "tessera/lower/target_traits.h"
 
@@ -14,13 +15,6 @@ using tile::Loop;
 using tile::Stage;
 
 namespace {
-
-/// Largest divisor of `extent` that is at most `most`.
-std::int64_t divisor_up_to(std::int64_t extent, std::int64_t most) {
-  for (std::int64_t parts = std::min(extent, most); parts > 1; --parts)
-    if (extent % parts == 0) return parts;
-  return 1;
-}
 
 /// Split that gives every core of the GPU two programs, as far as each still has some hundred
 /// elements to reduce; none where there are enough programs without, or too little to reduce.
@@ -42,7 +36,7 @@ std::optional<FoldSplit> choose_split(const Stage& stage, const machine::Machine
   for (const Bound& bound : fold->bounds) {
     const auto extent = bound.extent.integer();
     if (!extent) return std::nullopt;  // it depends on the output's position
-    const std::int64_t parts = divisor_up_to(*extent, most);
+    const std::int64_t parts = largest_divisor(*extent, most);
     if (parts > best.parts) {
       best.axis = bound.axis;
       best.parts = parts;

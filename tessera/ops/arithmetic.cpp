@@ -70,7 +70,8 @@ OpDef div() {
 }
 
 OpDef mod() {
-  return elementwise("mod", "remainder with the sign of y, or of x if fmod is 1", {{"fmod", 0}},
+  return elementwise("mod", "remainder with the sign of y, or of x if fmod is 1",
+                     {flag_attr("fmod", 0)},
                      [](const Attrs& attrs, const Scalar& x, const Scalar& y) {
                        return attrs.i("fmod") != 0 ? truncated_mod(x, y) : tessera::mod(x, y);
                      });

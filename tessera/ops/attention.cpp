@@ -141,7 +141,7 @@ OpDef attention() {
           "values; several query heads may share a key and value head",
       .inputs = {"query", "key", "value", "mask?", "past_key?", "past_value?", "nonpad_kv_seqlen?"},
       .outputs = {"out", "present_key", "present_value", "qk_matmul_output"},
-      .attrs = {{"is_causal", 0},
+      .attrs = {flag_attr("is_causal", 0),
                 optional_attr("kv_num_heads", 0),
                 {"left_window_size", -1},
                 optional_attr("q_num_heads", 0),
@@ -225,7 +225,9 @@ OpDef rotary_embedding() {
       .name = "rotary_embedding",
       .summary = "turns pairs of elements of each head by an angle that depends on the position",
       .inputs = {"x", "cos_cache", "sin_cache", "position_ids?"},
-      .attrs = {{"interleaved", 0}, optional_attr("num_heads", 0), {"rotary_embedding_dim", 0}},
+      .attrs = {flag_attr("interleaved", 0),
+                optional_attr("num_heads", 0),
+                {"rotary_embedding_dim", 0}},
       .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         const Val& x = in[0];
         const std::int64_t heads = attrs.has("num_heads") ? attrs.i("num_heads") : 0;

@@ -18,7 +18,7 @@ Expected<Definition> converted(const Attrs& attrs, const Signature& in, DType to
 
 /// They speak of small floats.
 std::vector<AttrSpec> with_rounding(std::vector<AttrSpec> attrs) {
-  attrs.push_back({"saturate", 1});
+  attrs.push_back(flag_attr("saturate", 1));
   attrs.push_back({"round_mode", std::string("up")});
   return attrs;
 }

@@ -68,7 +68,7 @@ OpDef is_nan() {
 OpDef is_inf() {
   return elementwise(
       "is_inf", "whether x is infinite, of the signs asked for",
-      {{"detect_negative", 1}, {"detect_positive", 1}},
+      {flag_attr("detect_negative", 1), flag_attr("detect_positive", 1)},
       [](const Attrs& attrs, const Scalar& x) {
         constexpr double kInfinity = std::numeric_limits<double>::infinity();
         Scalar found = truth(false);

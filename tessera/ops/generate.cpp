@@ -182,7 +182,7 @@ OpDef trilu() {
   return {.name = "trilu",
           .summary = "the upper or lower triangle of matrices, from the k-th diagonal; else 0",
           .inputs = {"x", "k?"},
-          .attrs = {{"upper", 1}},
+          .attrs = {flag_attr("upper", 1)},
           .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             if (in[0].rank() < 2)
               return bad_operands(fmt::format("x has {} axes", in[0].rank()),

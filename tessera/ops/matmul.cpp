@@ -299,7 +299,7 @@ OpDef gemm() {
   return {.name = "gemm",
           .summary = "alpha * a * b + beta * c, with a and b transposed if asked for",
           .inputs = {"a", "b", "c?"},
-          .attrs = {{"alpha", 1.0}, {"beta", 1.0}, {"transA", 0}, {"transB", 0}},
+          .attrs = {{"alpha", 1.0}, {"beta", 1.0}, flag_attr("transA", 0), flag_attr("transB", 0)},
           .define = scaled_product};
 }
 

@@ -95,8 +95,8 @@ OpDef ms_fused_gemm() {
           .inputs = {"a", "b", "c?"},
           .attrs = {{"alpha", 1.0},
                     {"beta", 1.0},
-                    {"transA", 0},
-                    {"transB", 0},
+                    flag_attr("transA", 0),
+                    flag_attr("transB", 0),
                     {"activation", ""},
                     optional_attr("activation_alpha", 0.0),
                     optional_attr("activation_beta", 0.0),
@@ -160,10 +160,10 @@ OpDef ms_fused_matmul() {
               "transposition moves the first axis to the place before the last",
           .inputs = {"a", "b"},
           .attrs = {{"alpha", 1.0},
-                    {"transA", 0},
-                    {"transB", 0},
-                    {"transBatchA", 0},
-                    {"transBatchB", 0}},
+                    flag_attr("transA", 0),
+                    flag_attr("transB", 0),
+                    flag_attr("transBatchA", 0),
+                    flag_attr("transBatchB", 0)},
           .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             const auto arranged = [&](const Val& x, const char* matrix, const char* batch) {
               const int rank = x.rank();

@@ -127,7 +127,7 @@ OpDef ml_svm_regressor() {
   return {.name = "ml_svm_regressor",
           .summary = "coefficients times the kernel of x with support vectors, plus rho",
           .inputs = {"x"},
-          .attrs = with_kernel({{"n_supports", 0}, {"one_class", 0}}),
+          .attrs = with_kernel({{"n_supports", 0}, flag_attr("one_class", 0)}),
           .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             TESSERA_TRY_DONE(check_kernel(attrs));
             TESSERA_TRY(const Val x, feature_rows(in[0]));

@@ -69,13 +69,15 @@ OpDef ms_qlinear_sigmoid() {
 
 OpDef ms_qlinear_average_pool() {
   std::vector<AttrSpec> attrs =
-      window_attrs({{"ceil_mode", 0}, {"count_include_pad", 0}, {"channels_last", 0}});
+      window_attrs({flag_attr("ceil_mode", 0), flag_attr("count_include_pad", 0),
+                    flag_attr("channels_last", 0)});
   std::erase_if(attrs, [](const AttrSpec& attr) { return attr.name == "dilations"; });
   return of_one("ms_qlinear_average_pool", "average_pool", std::move(attrs));
 }
 
 OpDef ms_qlinear_global_average_pool() {
-  return of_one("ms_qlinear_global_average_pool", "global_average_pool", {{"channels_last", 0}});
+  return of_one("ms_qlinear_global_average_pool", "global_average_pool",
+                {flag_attr("channels_last", 0)});
 }
 
 OpDef ms_qlinear_softmax() {
@@ -120,7 +122,7 @@ OpDef ms_qgemm() {
       .inputs = {"a", "a_scale", "a_zero_point", "b", "b_scale", "b_zero_point", "c?", "y_scale?",
                  "y_zero_point?"},
       .outputs = {"y"},
-      .attrs = {{"alpha", 1.0}, {"transA", 0}, {"transB", 0}},
+      .attrs = {{"alpha", 1.0}, flag_attr("transA", 0), flag_attr("transB", 0)},
       .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         const auto matrix = [&](std::size_t i, const char* turned) {
           return attrs.i(turned) != 0 ? transposed(in[i], {1, 0}) : in[i];

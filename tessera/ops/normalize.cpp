@@ -46,7 +46,7 @@ OpDef batch_normalization() {
           .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias for each channel",
           .inputs = {"x", "scale", "bias", "input_mean", "input_var"},
           .outputs = {"out", "running_mean", "running_var"},  // the latter in training mode
-          .attrs = {real_attr("epsilon", 1e-5), {"momentum", 0.9}, {"training_mode", 0}},
+          .attrs = {real_attr("epsilon", 1e-5), {"momentum", 0.9}, flag_attr("training_mode", 0)},
           .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             if (in[0].rank() != 1) TESSERA_TRY_DONE(check_channels(in));
             // Statistics may be kept in more precision than the data; those of a batch are

@@ -106,7 +106,7 @@ OpDef top_k() {
           .summary = "the k largest or smallest elements along an axis, and where they are",
           .inputs = {"x", "k"},
           .outputs = {"values", "indices"},
-          .attrs = {{"axis", -1}, {"largest", 1}, {"sorted", 1}},
+          .attrs = {{"axis", -1}, flag_attr("largest", 1), flag_attr("sorted", 1)},
           .infer = [](const Attrs& attrs, const Signature& in) -> Results {
             TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), in[0].rank()));
             const bool known = in[1].value && in[1].value->size() == 1;
@@ -121,7 +121,7 @@ OpDef unique() {
           .summary = "the distinct elements or slices, where they first are, and how often",
           .inputs = {"x"},
           .outputs = {"values", "indices", "inverse_indices", "counts"},
-          .attrs = {optional_attr("axis", 0), {"sorted", 1}},
+          .attrs = {optional_attr("axis", 0), flag_attr("sorted", 1)},
           .infer = [](const Attrs& attrs, const Signature& in) -> Results {
             TESSERA_TRY(const Shape shape, selected(attrs, in[0]));
             const OpaqueType list = tensor_of(DType::I64, Shape{Dim::undefined()});
@@ -154,7 +154,7 @@ OpDef non_max_suppression() {
           .summary = "the boxes with the best scores that do not overlap too much",
           .inputs = {"boxes", "scores", "max_output_boxes_per_class?", "iou_threshold?",
                      "score_threshold?"},
-          .attrs = {{"center_point_box", 0}},
+          .attrs = {flag_attr("center_point_box", 0)},
           .infer = [](const Attrs&, const Signature&) -> Results {
             return std::vector{tensor_of(DType::I64, Shape{Dim::undefined(), 3})};
           }};
@@ -216,7 +216,7 @@ OpDef split_to_sequence() {
   return {.name = "split_to_sequence",
           .summary = "a sequence of the parts of x along an axis",
           .inputs = {"x", "split?"},
-          .attrs = {{"axis", 0}, {"keepdims", 1}},
+          .attrs = {{"axis", 0}, flag_attr("keepdims", 1)},
           .infer = same_sequence};
 }
 
@@ -335,7 +335,7 @@ OpDef cast_string() {
           .summary = "text read as numbers, or numbers written as text",
           .inputs = {"x"},
           .attrs = {required_attr("to", std::string()),
-                    {"saturate", 1},
+                    flag_attr("saturate", 1),
                     {"round_mode", std::string("up")}},
           .infer = [](const Attrs& attrs, const Signature& in) -> Results {
             TESSERA_TRY(const DType to, any_dtype(attrs, "to"));

@@ -1,7 +1,6 @@
 #include "tessera/ops/opdef.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tessera {
 namespace {
@@ -25,50 +24,6 @@ OpDef::Kind OpDef::kind() const {
 bool commutes(const OpDef& op, std::size_t operands) {
   return op.laws.commutative && operands == 2;
 }
-
-namespace {
-
-/// Attributes that are flags, whichever operator has them: 0 or 1.
-bool is_flag(std::string_view name) {
-  static constexpr std::array<std::string_view, 35> kFlags = {"align_corners",
-                                                              "allowzero",
-                                                              "antialias",
-                                                              "ceil_mode",
-                                                              "center_point_box",
-                                                              "channels_last",
-                                                              "count_include_pad",
-                                                              "detect_negative",
-                                                              "detect_positive",
-                                                              "exclude_outside",
-                                                              "exclusive",
-                                                              "fmod",
-                                                              "input_forget",
-                                                              "interleaved",
-                                                              "inverse",
-                                                              "is_causal",
-                                                              "keepdims",
-                                                              "largest",
-                                                              "layout",
-                                                              "linear_before_reset",
-                                                              "noop_with_empty_axes",
-                                                              "one_class",
-                                                              "onesided",
-                                                              "periodic",
-                                                              "reverse",
-                                                              "saturate",
-                                                              "select_last_index",
-                                                              "sorted",
-                                                              "storage_order",
-                                                              "training_mode",
-                                                              "transA",
-                                                              "transB",
-                                                              "transBatchA",
-                                                              "transBatchB",
-                                                              "upper"};
-  return std::ranges::find(kFlags, name) != kFlags.end();
-}
-
-}  // namespace
 
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
   Attrs result;
@@ -96,7 +51,7 @@ Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
                                                op.name, kind_of(value)),
                         .note = fmt::format("it has to be of kind {}", kind_of(spec->value))};
     if (const auto* flag = std::get_if<std::int64_t>(&value);
-        flag != nullptr && *flag != 0 && *flag != 1 && is_flag(entry.first))
+        spec->is_flag && flag != nullptr && *flag != 0 && *flag != 1)
       return Diagnostic{
           .id = "op-attribute",
           .message = fmt::format("attribute {} of {} is {}", entry.first, op.name, *flag),

@@ -20,12 +20,18 @@ struct AttrSpec {
   /// Present for an attribute that may be symbolic in a rule: an integer, a float or a list of
   /// integers, for which it is the value of an empty list's entries.
   std::optional<std::int64_t> neutral = {};
+  bool is_flag = false;  // an integer that is 0 or 1
 };
 inline AttrSpec optional_attr(std::string name, Attr kind) {
   return {std::move(name), std::move(kind), AttrSpec::Need::Optional};
 }
 inline AttrSpec required_attr(std::string name, Attr kind) {
   return {std::move(name), std::move(kind), AttrSpec::Need::Required};
+}
+inline AttrSpec flag_attr(std::string name, std::int64_t value) {
+  AttrSpec spec{std::move(name), value};
+  spec.is_flag = true;
+  return spec;
 }
 
 /// A float that a composite reads by `Body::real`, so that a rule may give it a name.
@@ -59,8 +65,9 @@ struct Laws {
 /// code are derived.
 ///
 /// Core operators have `define`: index notation. Composites have `expand`: a graph of other
-/// operators; so may core operators that other runtimes lack, for export. Opaque ones have `infer`, and are executed by the host function of their name. Those
-/// with `control` are control flow: their meaning is in their subgraphs.
+/// operators; so may core operators that other runtimes lack, for export. Opaque ones have `infer`,
+/// and are executed by the host function of their name. Those with `control` are control flow:
+/// their meaning is in their subgraphs.
 ///
 /// When these functions are called, defaults are filled in (only optional attributes may be
 /// missing) and the number of inputs fits `inputs`.

@@ -35,7 +35,7 @@ Expected<Pool> pool_of(const Attrs& attrs, const Signature& in) {
 }
 
 std::vector<AttrSpec> pool_attrs(const std::vector<AttrSpec>& more) {
-  std::vector<AttrSpec> attrs = concat(window_attrs({{"ceil_mode", 0}}), more);
+  std::vector<AttrSpec> attrs = concat(window_attrs({flag_attr("ceil_mode", 0)}), more);
   for (AttrSpec& attr : attrs)
     if (attr.name == "kernel_shape") attr = required_attr("kernel_shape", Ints{});
   return attrs;
@@ -68,7 +68,7 @@ OpDef max_pool() {
       .summary = "the largest element under a sliding window, and where it is",
       .inputs = {"x"},
       .outputs = {"y", "indices"},
-      .attrs = pool_attrs({{"storage_order", 0}}),
+      .attrs = pool_attrs({flag_attr("storage_order", 0)}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
         TESSERA_TRY(const Pool pool, pool_of(attrs, in));
@@ -96,7 +96,7 @@ OpDef average_pool() {
       .summary = "the mean of the elements under a sliding window",
       .inputs = {"x"},
       .outputs = {"y"},
-      .attrs = pool_attrs({{"count_include_pad", 0}}),
+      .attrs = pool_attrs({flag_attr("count_include_pad", 0)}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
         TESSERA_TRY(const Pool pool, pool_of(attrs, in));

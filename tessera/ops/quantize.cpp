@@ -74,7 +74,7 @@ OpDef quantize_linear() {
                 {"block_size", 0},
                 optional_attr("output_dtype", ""),
                 optional_attr("precision", ""),
-                {"saturate", 1}},
+                flag_attr("saturate", 1)},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         const bool shifted = given(in, 2);
         TESSERA_TRY(const DType to,

@@ -293,13 +293,10 @@ Expected<Vals> expand_recurrent(const Kind& kind, Body& b, const Attrs& attrs, c
 }
 
 OpDef recurrent(Kind kind) {
-  std::vector<AttrSpec> attrs = {{"activation_alpha", Floats{}},
-                                 {"activation_beta", Floats{}},
-                                 {"activations", Strings{}},
-                                 optional_attr("clip", 0.0),
-                                 {"direction", "forward"},
-                                 optional_attr("hidden_size", 0),
-                                 {"layout", 0}};
+  std::vector<AttrSpec> attrs = {{"activation_alpha", Floats{}}, {"activation_beta", Floats{}},
+                                 {"activations", Strings{}},     optional_attr("clip", 0.0),
+                                 {"direction", "forward"},       optional_attr("hidden_size", 0),
+                                 flag_attr("layout", 0)};
   OpDef op{.name = kind.name,
            .summary = kind.summary,
            .inputs = {"x", "weight", "recurrence_weight", "bias?", "sequence_lens?", "initial_h?"},
@@ -333,7 +330,7 @@ OpDef gru() {
                     .states = 1,
                     .activations = {"Sigmoid", "Tanh"},
                     .advance = advance_gru,
-                    .attrs = {{"linear_before_reset", 0}}});
+                    .attrs = {flag_attr("linear_before_reset", 0)}});
 }
 
 OpDef lstm() {
@@ -343,7 +340,7 @@ OpDef lstm() {
                     .states = 2,
                     .activations = {"Sigmoid", "Tanh", "Tanh"},
                     .advance = advance_lstm,
-                    .attrs = {{"input_forget", 0}}});
+                    .attrs = {flag_attr("input_forget", 0)}});
 }
 
 }  // namespace tessera::define

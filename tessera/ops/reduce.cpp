@@ -76,7 +76,7 @@ OpDef reduction(std::string name, std::string summary, Reduce reduce,
   return {.name = std::move(name),
           .summary = std::move(summary),
           .inputs = {"x", "axes?"},
-          .attrs = {{"keepdims", 1}, {"noop_with_empty_axes", 0}},
+          .attrs = {flag_attr("keepdims", 1), flag_attr("noop_with_empty_axes", 0)},
           .define = [=](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY_DONE(check_domain(domain, in[0].dtype()));
             Ints named;
@@ -105,7 +105,7 @@ OpDef position_of(const Extremum& extremum) {
       .name = extremum.name,
       .summary = extremum.summary,
       .inputs = {"x"},
-      .attrs = {{"axis", 0}, {"keepdims", 1}, {"select_last_index", 0}},
+      .attrs = {{"axis", 0}, flag_attr("keepdims", 1), flag_attr("select_last_index", 0)},
       .define = [largest = extremum.largest](const Attrs& attrs,
                                              const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Any, in[0].dtype()));

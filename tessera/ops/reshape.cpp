@@ -196,7 +196,7 @@ OpDef reshape() {
   return {.name = "reshape",
           .summary = "the elements of x in another shape; 0 keeps a size, -1 is worked out",
           .inputs = {"x", "shape"},
-          .attrs = {{"allowzero", 0}},
+          .attrs = {flag_attr("allowzero", 0)},
           .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const std::vector<Dim> asked, known_sizes(in, 1, "shape"));
             TESSERA_TRY(Shape target,

@@ -60,7 +60,7 @@ OpDef grid_sample() {
       .summary = "an image sampled at the points of a grid, whose coordinates are in [-1, 1]",
       .inputs = {"x", "grid"},
       .outputs = {"y"},
-      .attrs = {{"align_corners", 0}, {"mode", "linear"}, {"padding_mode", "zeros"}},
+      .attrs = {flag_attr("align_corners", 0), {"mode", "linear"}, {"padding_mode", "zeros"}},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         const int spatial = in[0].rank() - 2;
         if (spatial < 1) return bad_operands("the image has no spatial axes");
@@ -117,7 +117,7 @@ OpDef affine_grid() {
       .summary = "the grid for grid_sample that maps an image of this size by theta",
       .inputs = {"theta", "size"},
       .outputs = {"grid"},
-      .attrs = {{"align_corners", 0}},
+      .attrs = {flag_attr("align_corners", 0)},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_ranks(in, {3, 1}));
         TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));

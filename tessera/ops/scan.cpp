@@ -10,7 +10,7 @@ OpDef prefixes(std::string name, std::string summary,
   return {.name = std::move(name),
           .summary = std::move(summary),
           .inputs = {"x", "axis"},
-          .attrs = {{"exclusive", 0}, {"reverse", 0}},
+          .attrs = {flag_attr("exclusive", 0), flag_attr("reverse", 0)},
           .define = [fold](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
             TESSERA_TRY(const std::int64_t along, known_integer(in, 1, "axis"));

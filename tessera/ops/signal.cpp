@@ -49,7 +49,7 @@ OpDef cosine_window(std::string name, std::string summary, Cosines terms) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .inputs = {"size"},
-          .attrs = {{"output_datatype", "f32"}, {"periodic", 1}},
+          .attrs = {{"output_datatype", "f32"}, flag_attr("periodic", 1)},
           .define = [terms](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const DType dtype, dtype_attr(attrs, "output_datatype", DType::F32));
             TESSERA_TRY_DONE(check_domain(Domain::Floats, dtype));
@@ -80,7 +80,7 @@ OpDef dft() {
       .name = "dft",
       .summary = "the discrete Fourier transform along an axis, or its inverse",
       .inputs = {"x", "dft_length?", "axis?"},
-      .attrs = {{"inverse", 0}, {"onesided", 0}},
+      .attrs = {flag_attr("inverse", 0), flag_attr("onesided", 0)},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
         TESSERA_TRY(const int parts, parts_of(in[0]));
@@ -128,7 +128,7 @@ OpDef stft() {
       .name = "stft",
       .summary = "the discrete Fourier transforms of windowed frames of a signal",
       .inputs = {"signal", "frame_step", "window?", "frame_length?"},
-      .attrs = {{"onesided", 1}},
+      .attrs = {flag_attr("onesided", 1)},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
         TESSERA_TRY(const int parts, parts_of(in[0]));

@@ -158,8 +158,8 @@ bool remove_void(const Spot& spot) {
   if (guards.empty()) return false;
   if (const auto reason = spot.reason_for(-1))
     return spot.take({.kind = Kind::Void, .reasons = {*reason}});
-  // What contradicts a guard with products of symbols, such as g*f + i >= 2*f, is plainer to see
-  // from its negation, whose products say what to multiply premises by.
+  // Contradictions of guards with products of symbols, such as g*f + i >= 2*f, are searched from
+  // the negated guard, whose products are the multipliers of the other premises.
   if (std::ranges::none_of(guards, has_product) ||
       spot.arithmetic.hold_together(spot.site.premises))
     return false;

@@ -32,13 +32,13 @@ struct Options {
 /// source relates are solved for; what the target needs beyond that is the guard.
 Verdict prove(const Graph& source, const Graph& target, const Options& options);
 
-/// What a source asks of its sizes: `given` goes without saying; `own` also takes sizes that meet
-/// by broadcasting for equal.
+/// Size relations of a source graph: `given` always hold, `own` also equate sizes that broadcast
+/// with each other.
 struct SourceRelations {
   SizeRelations given, own;
 };
 Expected<SourceRelations> source_relations(const Graph& source);
-/// The same with the relations of the source at hand.
+/// prove() with the relations of the source computed before.
 Verdict prove_related(const Graph& source, const Graph& target, const SourceRelations& relations,
                       const Options& options);
 
