@@ -75,6 +75,7 @@ Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) 
 }
 
 Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
+                                   std::span<const std::int64_t> alignments,
                                    const machine::Machine& gpu, const ImageOptions& options) {
   TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
               runtime::ObjectCache::open_unless_empty(options.kernel.cache));
@@ -83,7 +84,11 @@ Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
   TESSERA_TRY(const auto all,
               in_parallel<Made>(
                   kernels.size(),
-                  [&](std::size_t i) { return made(kernels[i], ptx, cache ? &*cache : nullptr); },
+                  [&](std::size_t i) {
+                    PtxOptions own = ptx;
+                    own.alignment = alignments[i];
+                    return made(kernels[i], own, cache ? &*cache : nullptr);
+                  },
                   {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t) {
                      if (options.progress) options.progress(++done);
                    }}));

@@ -24,8 +24,10 @@ PtxOptions ptx_options(const machine::Machine& gpu, const Options& options);
 /// compiled.
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options);
 
-/// Compiles all kernels for a GPU; otherwise as build_image.
+/// Compiles all kernels for a GPU; otherwise as build_image. `alignments` are by kernel
+/// (PtxOptions::alignment).
 Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
+                                   std::span<const std::int64_t> alignments,
                                    const machine::Machine& gpu, const ImageOptions& options = {});
 
 }  // namespace tessera::codegen

@@ -44,6 +44,9 @@ struct FoldNest {
   std::vector<tile::ValueId> carried = {};
 };
 
+/// A position of unrolled loops.
+using UnrolledPosition = std::vector<std::pair<std::string, std::int64_t>>;
+
 /// Emits scalar expressions of index notation as tile IR. The first expression that is not
 /// supported is kept as the error; values that are built after it are meaningless.
 class Evaluator {
@@ -119,13 +122,22 @@ class Evaluator {
 
   /// Emits a reduction and memoizes its results.
   void run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest);
+  /// The same for several positions of unrolled loops around the reduction, in one loop nest with
+  /// accumulators for each (unroll and jam). Gives the results by position.
+  std::vector<std::vector<Value>> run_folds(const std::shared_ptr<const Fold>& fold,
+                                            const FoldNest& nest,
+                                            const std::vector<UnrolledPosition>& positions);
+  void bind_position(const UnrolledPosition& position) {
+    for (const auto& [loop, at] : position) bind_loop(loop, Position::constant(at), {at, at});
+  }
   /// Initial values of a reduction that is not tensorized, one per component.
   std::vector<Id> initial_accumulators(const Fold& fold, const FoldNest& nest);
   /// Results of the innermost reduction that run_fold() or set_fold() made of this.
   const std::vector<Value>* fold_results(const Fold& fold) const;
   /// Sets the result of a reduction that is computed elsewhere.
-  void set_fold(const Fold& fold, const Value& value) {
-    scopes_.back().folds.insert_or_assign(&fold, std::vector{value});
+  void set_fold(const Fold& fold, const Value& value) { set_fold_results(fold, {value}); }
+  void set_fold_results(const Fold& fold, std::vector<Value> values) {
+    scopes_.back().folds.insert_or_assign(&fold, std::move(values));
   }
   /// Hoists every read of a tensor in an expression to this scope.
   void preload(const Scalar& scalar, const std::string& tensor);

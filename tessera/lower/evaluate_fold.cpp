@@ -45,7 +45,9 @@ std::int64_t tile_elements(const Extents& extents) {
 struct Evaluator::FoldState {
   const Fold& fold;
   const FoldNest& nest;
-  std::vector<Id> init = {}, result = {};    // accumulators, one per component
+  const std::vector<UnrolledPosition>& positions;
+  std::vector<Id> init = {};                 // one per component
+  std::vector<Id> result = {};               // accumulators, one per component and position
   std::vector<int> rows = {}, columns = {};  // of a matmul: axes of the tile
 };
 
@@ -174,8 +176,17 @@ std::vector<Evaluator::Id> Evaluator::initial_accumulators(const Fold& fold, con
 }
 
 void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest) {
-  if (error_) return;
-  FoldState run{.fold = *fold, .nest = nest};
+  auto results = run_folds(fold, nest, {{}});
+  if (!results.empty()) scopes_.back().folds.emplace(fold.get(), std::move(results.front()));
+}
+
+std::vector<std::vector<Value>> Evaluator::run_folds(
+    const std::shared_ptr<const Fold>& fold, const FoldNest& nest,
+    const std::vector<UnrolledPosition>& positions) {
+  if (error_) return {};
+  FoldState run{.fold = *fold, .nest = nest, .positions = positions};
+  push_scope();  // shapes and initial values are those of any position
+  bind_position(positions.front());
   for (const Loop& loop : nest.loops) loops_.erase(loop.name);  // open no more since the last time
   Extents shape = accumulator_shape(*fold, nest);
   if (nest.tensorized) {
@@ -187,18 +198,19 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
     run.columns.assign(columns.begin(), columns.end());
     shape = {count(run.rows), count(run.columns)};
   }
-  for (const Scalar& init : fold->init) {
-    run.init.push_back(id_of(evaluate(init)));
-    run.result.push_back(shape.empty() ? run.init.back() : shaped(run.init.back(), shape));
-  }
+  for (const Scalar& init : fold->init) run.init.push_back(id_of(evaluate(init)));
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    for (const Id init : run.init) run.result.push_back(shape.empty() ? init : shaped(init, shape));
   if (!nest.carried.empty()) run.result = nest.carried;
+  pop_scope();
   push_scope();
   run_loops(run, 0);
   pop_scope();
 
-  std::vector<Value> results;
-  for (std::size_t i = 0; i < run.result.size(); ++i) {
-    Id id = run.result[i];
+  std::vector<std::vector<Value>> results(positions.size());
+  for (std::size_t n = 0; n < run.result.size(); ++n) {
+    const std::size_t i = n % run.init.size();
+    Id id = run.result[n];
     if (nest.tensorized && !error_) {
       std::vector<int> placed_axes = run.rows;
       placed_axes.insert(placed_axes.end(), run.columns.begin(), run.columns.end());
@@ -210,9 +222,9 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
     Value value = number(id, fold->init[i].sort());
     if (value.sort == Sort::Integer && b_.type(id).is_scalar())
       value.position = scalar_position(id);
-    results.push_back(value);
+    results[n / run.init.size()].push_back(value);
   }
-  scopes_.back().folds.emplace(fold.get(), std::move(results));
+  return results;
 }
 
 std::int64_t Evaluator::count(const std::vector<int>& axes) const {
@@ -224,10 +236,22 @@ std::int64_t Evaluator::count(const std::vector<int>& axes) const {
 void Evaluator::run_loops(FoldState& run, std::size_t depth) {
   if (error_) return;
   if (depth == run.nest.loops.size()) {
-    if (run.nest.tensorized)
-      step_dot(run);
-    else
-      step(run);
+    const std::vector<Id> before = std::exchange(run.result, {});
+    std::vector<Id> after;
+    auto own = before.begin();
+    for (const UnrolledPosition& position : run.positions) {
+      push_scope();
+      bind_position(position);
+      run.result.assign(own, own + std::ssize(run.init));
+      own += std::ssize(run.init);
+      if (run.nest.tensorized)
+        step_dot(run);
+      else
+        step(run);
+      after.insert(after.end(), run.result.begin(), run.result.end());
+      pop_scope();
+    }
+    run.result = std::move(after);
     return;
   }
   const Loop& loop = run.nest.loops[depth];

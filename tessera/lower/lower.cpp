@@ -162,6 +162,7 @@ class StageLowering {
   void nested(std::size_t depth) {
     while (depth < nest_.loops.size() && nest_.loops[depth].kind == Loop::Kind::Parallel) ++depth;
     if (is_innermost(depth)) return store(compute());
+    if (is_jammed(depth)) return jam(depth);
     const Loop& loop = nest_.loops[depth];
     const auto body = [&](const Position& at, const Range& range) {
       evaluator_.push_scope();
@@ -183,6 +184,39 @@ class StageLowering {
                                           builder_.index(1), {}, hints);
     body(scalar_position(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
     builder_.close_for({});
+  }
+
+  /// Whether the loops from here on are unrolled around a reduction that has loops: they are then
+  /// unrolled inside of it. What is loaded or computed in a loop would be of one position alone.
+  bool is_jammed(std::size_t depth) const {
+    if (fold_ == nullptr || nest_.write || !places().empty()) return false;
+    for (; !is_innermost(depth); ++depth)
+      if (nest_.loops[depth].kind != Loop::Kind::Unrolled) return false;
+    return std::ranges::any_of(nest_.loops, [](const Loop& loop) {
+      return loop.reduces && loop.kind == Loop::Kind::Serial && loop.extent > 1;
+    });
+  }
+  void jam(std::size_t depth) {
+    std::vector<UnrolledPosition> positions = {{}};
+    for (; !is_innermost(depth); ++depth) {
+      const Loop& loop = nest_.loops[depth];
+      std::vector<UnrolledPosition> next;
+      for (const UnrolledPosition& outer : positions)
+        for (std::int64_t i = 0; i < loop.extent; ++i) {
+          next.push_back(outer);
+          next.back().emplace_back(loop.name, i);
+        }
+      positions = std::move(next);
+    }
+    if (positions.empty()) return;
+    auto results = evaluator_.run_folds(fold_, fold_nest(), positions);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      evaluator_.push_scope();
+      evaluator_.bind_position(positions[i]);
+      evaluator_.set_fold_results(*fold_, std::move(results[i]));
+      store(result());
+      evaluator_.pop_scope();
+    }
   }
 
   bool is_innermost(std::size_t depth) const {
@@ -249,16 +283,21 @@ class StageLowering {
     return {.sort = sort_of(stage_.output.dtype), .id = id};
   }
 
+  FoldNest fold_nest() const {
+    FoldNest fold{.vectors = fold_axes_,
+                  .guards = guards(true),
+                  .reads = places(),
+                  .tensorized = nest_.tensorized};
+    for (const Loop& loop : nest_.loops)
+      if (loop.reduces && loop.kind != Loop::Kind::Vector) fold.loops.push_back(loop);
+    return fold;
+  }
   Value compute() {
-    if (fold_ != nullptr) {
-      FoldNest fold{.vectors = fold_axes_,
-                    .guards = guards(true),
-                    .reads = places(),
-                    .tensorized = nest_.tensorized};
-      for (const Loop& loop : nest_.loops)
-        if (loop.reduces && loop.kind != Loop::Kind::Vector) fold.loops.push_back(loop);
-      evaluator_.run_fold(fold_, fold);
-    }
+    if (fold_ != nullptr) evaluator_.run_fold(fold_, fold_nest());
+    return result();
+  }
+  /// The output, once the reduction in it is computed.
+  Value result() {
     return evaluator_.converted(evaluator_.evaluate(stage_.output.value),
                                 sort_of(stage_.output.dtype));
   }

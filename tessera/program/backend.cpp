@@ -1,6 +1,7 @@
 #include "tessera/program/backend.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tessera/codegen/gpu_image.h"
@@ -52,9 +53,9 @@ Expected<std::int64_t> add_cpu_code(const CompileOptions& options, Draft& draft)
 /// Texts of PTX.
 Expected<std::int64_t> add_cuda_code(const CompileOptions& options, Draft& draft) {
   const std::vector<tile::Kernel> kernels = kernels_of(draft);
-  TESSERA_TRY(
-      codegen::GpuImage image,
-      codegen::build_gpu_image(kernels, options.machine, image_options(options, kernels.size())));
+  TESSERA_TRY(codegen::GpuImage image,
+              codegen::build_gpu_image(kernels, launch_alignments(draft.program), options.machine,
+                                       image_options(options, kernels.size())));
   runtime::Program& program = draft.program;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     image.kernels[k].name = std::move(program.kernels[k].name);
@@ -75,6 +76,18 @@ constexpr Backend kCudaBackend{.lowerings = cuda_lowerings,
                                .stores_contraction_dtype = true};
 
 }  // namespace
+
+std::vector<std::int64_t> launch_alignments(const runtime::Program& program) {
+  std::vector<std::int64_t> alignments(program.kernels.size(), runtime::kAlignment);
+  for (const runtime::Step& step : program.steps) {
+    const auto* launch = std::get_if<runtime::step::Launch>(&step);
+    if (launch == nullptr) continue;
+    std::int64_t& alignment = alignments[launch->kernel];
+    for (const auto& patch : launch->patches)
+      alignment = std::gcd(std::gcd(alignment, patch.at.offset), patch.at.per_round);
+  }
+  return alignments;
+}
 
 const Backend& backend_of(const machine::Machine& machine) {
   return machine.is_gpu() ? kCudaBackend : kCpuBackend;

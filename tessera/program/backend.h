@@ -21,6 +21,10 @@ struct Backend {
 };
 const Backend& backend_of(const machine::Machine& machine);
 
+/// Largest power of two, at most runtime::kAlignment, that divides all addresses that a kernel is
+/// launched with; by kernel.
+std::vector<std::int64_t> launch_alignments(const runtime::Program& program);
+
 /// Code generation options for a program of `count` kernels.
 codegen::ImageOptions image_options(const CompileOptions& options, std::size_t count);
 

@@ -79,8 +79,8 @@ class Check {
     if (width == 0) return invalid(value.name, "text is not boxed");
     if (!count || *count > kMost / width || !within(value.bytes, *count * width, kMost))
       return invalid(value.name, fmt::format("{} bytes are not enough", value.bytes));
-    const auto inside = [&](std::int64_t size) {
-      return fits(value.offset, value.bytes, size) && value.offset % width == 0;
+    const auto inside = [&](std::int64_t size, std::int64_t alignment) {
+      return fits(value.offset, value.bytes, size) && value.offset % alignment == 0;
     };
     const auto of_caller = [&](const std::vector<ValueIndex>& list) {
       if (value.bytes != *count * width || !fits(value.offset, 1, std::ssize(list))) return false;
@@ -92,9 +92,11 @@ class Check {
     switch (value.home) {
       case Home::Input: holds = of_caller(program_.inputs); break;
       case Home::Output: holds = of_caller(program_.outputs); break;
-      case Home::Weight: holds = inside(static_cast<std::int64_t>(program_.weights.size())); break;
-      case Home::Arena: holds = inside(program_.arena_bytes); break;
-      case Home::File: holds = inside(program_.swap_bytes); break;
+      case Home::Weight:
+        holds = inside(static_cast<std::int64_t>(program_.weights.size()), kAlignment);
+        break;
+      case Home::Arena: holds = inside(program_.arena_bytes, kAlignment); break;
+      case Home::File: holds = inside(program_.swap_bytes, width); break;
       case Home::Boxed: break;
     }
     if (holds) return Done{};

@@ -410,10 +410,15 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
   swapcontext(&fiber.context, &machine->scheduler);
 }
 
-/// Called before each load and store of global and shared memory: two threads that access a byte,
-/// one of them writing, must be ordered. Writes of the same byte by several threads are not
-/// reported: they may write the same value.
+/// Called before each load and store of global and shared memory: they are aligned, and two threads
+/// that access a byte, one of them writing, must be ordered. Writes of the same byte by several
+/// threads are not reported: they may write the same value.
 void access(std::uint64_t address, std::uint32_t bytes, bool writes) {
+  if (std::has_single_bit(bytes) && address % bytes != 0) {
+    machine->problem = fmt::format("{} bytes at {:#x}: a misaligned access", bytes, address);
+    machine->fibers[machine->current].wait = Wait::Done;  // the access itself could crash
+    swapcontext(&machine->fibers[machine->current].context, &machine->scheduler);
+  }
   const std::size_t thread = machine->current;
   const LastAccesses::Access now = {machine->epoch, machine->warp_epochs[thread / kWarp], thread};
   const auto races = [&](const LastAccesses::Access& earlier) {

@@ -30,21 +30,59 @@ GroupCase depthwise(const Depthwise& d) {
       .weights = {"w", "b"}};
 }
 
+std::vector<Depthwise> depthwise_shapes() {
+  return {Depthwise{},
+          Depthwise{.c = 512, .h = 5, .w = 6},
+          Depthwise{.c = 512, .h = 5, .w = 6, .k = 1, .pad = 0},
+          Depthwise{.c = 600, .h = 7, .w = 7},
+          Depthwise{.c = 5, .h = 7, .w = 12},
+          Depthwise{.c = 3},
+          Depthwise{.c = 1},
+          Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
+          Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
+          Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
+          Depthwise{.c = 8, .h = 7, .w = 7, .k = 7, .pad = 3},
+          Depthwise{.c = 8, .h = 21, .w = 23, .pad = 2, .dilation = 2},
+          Depthwise{.c = 8, .h = 9, .w = 40, .pad = 0, .batch = 2},
+          Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
+          Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5},
+          Depthwise{.c = 10, .h = 5, .w = 23},
+          Depthwise{.c = 7, .h = 19, .w = 37, .stride = 2}};
+}
+
 TEST(Elements, ComputesDepthwiseConvolutionsOfManyShapes) {
-  for (const Depthwise& d :
-       {Depthwise{}, Depthwise{.c = 512, .h = 5, .w = 6},
-        Depthwise{.c = 512, .h = 5, .w = 6, .k = 1, .pad = 0}, Depthwise{.c = 600, .h = 7, .w = 7},
-        Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3}, Depthwise{.c = 1},
-        Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
-        Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
-        Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
-        Depthwise{.c = 8, .h = 7, .w = 7, .k = 7, .pad = 3},
-        Depthwise{.c = 8, .h = 21, .w = 23, .pad = 2, .dilation = 2},
-        Depthwise{.c = 8, .h = 9, .w = 40, .pad = 0, .batch = 2},
-        Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
-        Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5}, Depthwise{.c = 10, .h = 5, .w = 23},
-        Depthwise{.c = 7, .h = 19, .w = 37, .stride = 2}})
-    expect_group(depthwise(d), lower_elementwise);
+  for (const Depthwise& d : depthwise_shapes()) expect_group(depthwise(d), lower_elementwise);
+}
+
+int stores_of(const tile::Kernel& kernel) {
+  int stores = 0;
+  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+    stores += kernel.ops[id].code == tile::Code::Vstore ? 1 : 0;
+  });
+  return stores;
+}
+
+TEST(Elements, ComputesNeighboursTogetherOnThreadBlocks) {
+  for (const Depthwise& d : depthwise_shapes())
+    for (const std::int64_t neighbours : {1, 2, 3, 4, 8}) {
+      const GroupCase c = depthwise(d);
+      SCOPED_TRACE(fmt::format("{} neighbours {}", c.name, neighbours));
+      const tile::Stages stages = staged(c.inputs, c.definitions);
+      const auto schedule = default_schedule(stages, machine::cuda(), {.neighbours = neighbours});
+      ASSERT_TRUE(schedule) << to_string(schedule.error());
+      auto kernels = lower(*schedule);
+      ASSERT_TRUE(kernels) << to_string(kernels.error());
+      const std::int64_t positions = numbers_of(stages[0].output.shape())[2];
+      if (d.k > 1 && d.c > 1) {
+        EXPECT_EQ(stores_of(kernels->front().kernel), std::min(neighbours, positions));
+      }
+      GroupCode code;
+      code.kernels = *std::move(kernels);
+      const Tensors inputs = random_inputs(c.inputs, 7);
+      const auto found = by_group(code, stages, inputs, By::Interpreter);
+      ASSERT_TRUE(found) << to_string(found.error());
+      testing::expect_near(found->at("out"), by_definition(stages, inputs).at("out"), 1e-4);
+    }
 }
 
 TEST(Elements, DepthwiseWeightsArePackedAlongTheVectors) {
@@ -65,12 +103,7 @@ int neighbours(int additions) {
     group.definitions[0].replace(group.definitions[0].find("+ b[c]"), 6, "+ 0.125 + b[c]");
   const auto code = expect_group(group, lower_elementwise);
   EXPECT_EQ(code->strategy, "direct conv");
-  int stores = 0;
-  const tile::Kernel& kernel = code->kernels[0].kernel;
-  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
-    stores += kernel.ops[id].code == tile::Code::Vstore ? 1 : 0;
-  });
-  return stores;
+  return stores_of(code->kernels[0].kernel);
 }
 
 TEST(Elements, LongCodeIsWrittenOutForFewNeighbours) {

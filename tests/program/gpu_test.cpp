@@ -70,12 +70,15 @@ CompileReport expect_same_on_gpu(const Case& one) {
   const auto loaded = runtime::LoadedProgram::load(compiled->program);
   EXPECT_TRUE(loaded) << to_string(loaded.error());
   if (!loaded) return {};
+  const std::vector<std::int64_t> alignments = launch_alignments(compiled->program);
   runtime::SessionOptions emulated{.host = engine::interpreter_host()};
   emulated.emulate = [&](const runtime::step::Launch& launch,
                          std::span<const std::uint64_t> words) {
     const tile::Kernel& kernel = *compiled->kernels[launch.kernel];
+    codegen::PtxOptions own = ptx;
+    own.alignment = alignments[launch.kernel];
     return codegen::emulate(kernel, launch_arguments(kernel, launch, words), launch.grid,
-                            {.ptx = ptx});
+                            {.ptx = own});
   };
   auto session = runtime::Session::create(*loaded, emulated);
   EXPECT_TRUE(session) << to_string(session.error());
@@ -112,6 +115,23 @@ TEST(GpuProgram, NarrowGroupsStoreNothingOutside) {
                                "return relu(conv(x, w, b) {group=3, pads=[1, 1, 1, 1]}) }",
                       .inputs = {random_f32({1, 24, 5, 14}, 1), random_f32({24, 8, 3, 3}, 2),
                                  random_f32({24}, 3)}});
+}
+
+TEST(GpuProgram, PixelsThatAreNotAlignedAreLoadedByElements) {
+  // Pixels of 68 channels are aligned to 16 bytes, the second half of a pixel is not.
+  for (const int stride : {1, 2})
+    expect_same_on_gpu(
+        {.graph = fmt::format(
+             "graph(x: f32[1, 68, 6, 9], w: f32[34, 1, 3, 3], v: f32[34, 34, 1, 1], "
+             "u: f32[68, 68, 1, 1]) {{ y = relu(conv(x, u)) "
+             "a = slice(y, [0, 0, 0, 0], [1, 34, 6, 9]) b = slice(y, [0, 34, 0, 0], [1, 68, 6, 9]) "
+             "c = conv(relu(conv(b, v)), w) {{group=34, pads=[1, 1, 1, 1], strides=[{0}, {0}]}} "
+             "d = relu(conv(c, v)) "
+             "e = max_pool(a) {{kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[{0}, {0}]}} "
+             "return concat(d, e) {{axis=1}} }}",
+             stride),
+         .inputs = {random_f32({1, 68, 6, 9}, 1), random_f32({34, 1, 3, 3}, 2),
+                    random_f32({34, 34, 1, 1}, 3), random_f32({68, 68, 1, 1}, 4)}});
 }
 
 TEST(GpuProgram, PartsOfAConcatenationAreCopiedByOneLaunch) {

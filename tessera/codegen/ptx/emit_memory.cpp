@@ -38,12 +38,11 @@ void Emitter::forget_accesses(bool writes) {
 Emitter::Access Emitter::access_of(const Operation& op) const {
   const bool writes = op.code == Code::Vstore;
   const tile::Type& view = type(op.in[0]);
-  const tile::Extents& shape = type(writes ? op.in.back() : op.out[0]).shape;
   return {.writes = writes,
           .known = view.strides == tile::Extents{1},
           .view = op.in[0],
           .at = {op.in.begin() + 1, op.in.begin() + 1 + view.rank()},
-          .layout = plan_.access(view, shape)};
+          .layout = plan_.access(op)};
 }
 
 // Identical views, and views of disjoint memory, do not conflict; arguments may overlap in any
@@ -99,7 +98,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   const View& view = this->view(op.in[0]);
   const tile::Type& view_type = type(op.in[0]);
   Place place{.op = &op,
-              .layout = plan_.access(view_type, shape),
+              .layout = plan_.access(op),
               .shape = shape,
               .dtype = view_type.dtype,
               .axis = contiguous_axis(view_type),
@@ -140,6 +139,20 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   return place;
 }
 
+const std::vector<tile::Facts>& Emitter::facts() {
+  if (facts_.empty()) facts_ = tile::facts_of(kernel_, options_.alignment);
+  return facts_;
+}
+
+// Bytes that divide the address of a view: of a parameter, or of one that is made of a pointer.
+std::int64_t Emitter::view_alignment(ValueId view) {
+  const auto params = kernel_.params();
+  if (std::find(params.begin(), params.end(), view) != params.end()) return options_.alignment;
+  if (!definitions_[view]) return 1;
+  const Operation& made = kernel_.ops[*definitions_[view]];
+  return made.code == Code::View ? facts()[made.in[0]].divisor : 1;
+}
+
 // A vector is aligned where all terms of its address are, and is in bounds or out of bounds as a
 // whole where the extent is a multiple of it too, or where all of the tile is in bounds.
 llvm::Value* Emitter::is_aligned(const Operation& op, int run) {
@@ -155,7 +168,9 @@ llvm::Value* Emitter::is_aligned(const Operation& op, int run) {
   llvm::Value* parts = start;
   for (std::size_t axis = 0; axis < view.strides.size(); ++axis)
     if (axis != c) parts = ir_.CreateOr(parts, view.strides[axis]);
-  parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(width)), view.base);
+  parts = ir_.CreateMul(parts, block_.i64(width));
+  if (view_alignment(op.in[0]) % (std::int64_t{run} * width) != 0)
+    parts = ir_.CreateOr(parts, view.base);
   const tile::Extents& shape = this->type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
   llvm::Value* room = ir_.CreateSub(view.extents[c], block_.i64(shape[c]));
   llvm::Value* whole =
@@ -261,6 +276,27 @@ void Emitter::vload(const Operation& op) {
   define(op.out[0], place.layout, std::move(registers));
 }
 
+// The addresses of a vector are consecutive and aligned, and its elements are all accessed or none.
+int Emitter::pointer_run(const Operation& op, const Layout& layout) {
+  const ValueId tile = op.code == Code::Load ? op.out[0] : op.in[1];
+  const std::size_t mask = op.code == Code::Load ? 1 : 2;
+  if (type(tile).is_scalar()) return 1;
+  const int width = byte_width(dtype(tile));
+  const tile::Facts& pointers = facts()[op.in[0]];
+  int longest = 1;
+  for (int axis = 0; axis < layout.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    std::int64_t run = std::min(layout.run(axis), static_cast<int>(tile::gpu::kChunk) / width);
+    const auto divides = [&](std::int64_t count) { return count % run == 0; };
+    while (run > 1 && !(divides(pointers.contiguity[at]) && pointers.divisor % (run * width) == 0 &&
+                        divides(type(tile).shape[at]) &&
+                        (op.in.size() <= mask || divides(facts()[op.in[mask]].constancy[at]))))
+      run /= 2;
+    longest = std::max(longest, static_cast<int>(run));
+  }
+  return longest;
+}
+
 void Emitter::load(const Operation& op) {
   const ValueId out = op.out[0];
   const Layout layout = type(out).is_scalar() ? Layout(0, {}, {}) : home(out);
@@ -268,9 +304,10 @@ void Emitter::load(const Operation& op) {
   const Pieces masks = op.in.size() > 1 ? tile(op.in[1], layout) : Pieces{};
   const Pieces others = op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
   in_order({.writes = false});
-  const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(out))));
+  const int run = pointer_run(op, layout);
+  const auto align = llvm::Align(static_cast<std::uint64_t>(run * byte_width(dtype(out))));
   Pieces registers;
-  for (int reg = 0; reg < layout.registers(); ++reg) {
+  for (int reg = 0; reg < layout.registers(); reg += run) {
     const auto i = static_cast<std::size_t>(reg);
     llvm::Value* wanted = masks.empty() ? nullptr : masks[i];
     if (!type(out).is_scalar())
@@ -278,9 +315,10 @@ void Emitter::load(const Operation& op) {
     llvm::Value* from = pointers[i];
     if (wanted != nullptr) from = ir_.CreateSelect(wanted, from, nowhere());
     llvm::Value* packed =
-        ir_.CreateAlignedLoad(block_.packed_type(dtype(out), 1), global(from), align);
-    llvm::Value* value = block_.unpack(packed, dtype(out), 1).front();
-    registers.push_back(others.empty() ? value : ir_.CreateSelect(wanted, value, others[i]));
+        ir_.CreateAlignedLoad(block_.packed_type(dtype(out), run), global(from), align);
+    for (llvm::Value* value : block_.unpack(packed, dtype(out), run))
+      registers.push_back(
+          others.empty() ? value : ir_.CreateSelect(wanted, value, others[registers.size()]));
   }
   define(out, layout, std::move(registers));
 }
@@ -294,13 +332,16 @@ void Emitter::store(const Operation& op) {
   in_order({.writes = true});
   llvm::Value* first =
       scalar_store ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0)) : block_.is_first(layout);
-  for (int reg = 0; reg < layout.registers(); ++reg) {
+  const int run = pointer_run(op, layout);
+  const auto align = llvm::Align(static_cast<std::uint64_t>(run * byte_width(dtype(x))));
+  for (int reg = 0; reg < layout.registers(); reg += run) {
     const auto i = static_cast<std::size_t>(reg);
     llvm::Value* wanted = block_.both(first, masks.empty() ? nullptr : masks[i]);
     if (!scalar_store) wanted = block_.both(wanted, block_.is_inside(layout, type(x).shape, reg));
     const auto write = [&] {
-      ir_.CreateAlignedStore(block_.pack({&values[i], 1}, dtype(x)), global(pointers[i]),
-                             llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(x)))));
+      ir_.CreateAlignedStore(
+          block_.pack(std::span(values).subspan(i, static_cast<std::size_t>(run)), dtype(x)),
+          global(pointers[i]), align);
     };
     block_.when(wanted, write);
   }

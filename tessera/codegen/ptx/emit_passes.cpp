@@ -279,7 +279,7 @@ std::map<tile::OpId, KnownAccess> Emitter::known_accesses_of_parts(const Pass& p
     const bool aligned = how == RowAlignment::Aligned || !is_fixed(op);
     const tile::Type& view = type(op.in[0]);
     const tile::Extents& shape = type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
-    known[id] = {.run = aligned ? run_of(view, plan_.access(view, shape), shape) : 1,
+    known[id] = {.run = aligned ? run_of(view, plan_.access(op), shape) : 1,
                  .constant = constants_.contains(id),
                  .unaligned = !aligned,
                  .edge = !whole,

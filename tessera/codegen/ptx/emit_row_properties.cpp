@@ -59,7 +59,7 @@ Emitter::RowProperties Emitter::row_properties(const std::vector<Pass>& passes) 
         places.whole = ir_.CreateAnd(places.whole, inside);
       }
       const int width = byte_width(view_type.dtype);
-      const int bytes = width * run_of(view_type, plan_.access(view_type, shape), shape);
+      const int bytes = width * run_of(view_type, plan_.access(op), shape);
       llvm::Value* first = row_address(op);
       const Row row{first, ir_.CreateAdd(first, block_.i64(cut.extent * width)), width};
       rows_.insert_or_assign(id, row);

@@ -17,6 +17,7 @@
 #include "tessera/tile/gpu/programs.h"
 #include "tessera/tile/gpu/schedule.h"
 #include "tessera/tile/kernel.h"
+#include "tessera/tile/passes/facts.h"
 
 namespace tessera::codegen::ptx {
 
@@ -307,6 +308,10 @@ class Emitter {
   // memory
   void vload(const Operation& op);
   void vstore(const Operation& op);
+  const std::vector<tile::Facts>& facts();
+  std::int64_t view_alignment(ValueId view);
+  /// Elements per vector access of a load or store through pointers.
+  int pointer_run(const Operation& op, const Layout& layout);
   void load(const Operation& op);
   void store(const Operation& op);
   void atomic(const Operation& op);
@@ -433,6 +438,7 @@ class Emitter {
   std::set<tile::OpId>
       epilogue_;  // epilogue operations: computed element by element, for one store
   std::vector<llvm::Value*> scalars_;
+  std::vector<tile::Facts> facts_;  // by value, once one is asked for
   std::map<ValueId, View> views_;
   std::map<std::pair<ValueId, Layout>, Pieces> tiles_;
   std::map<ValueId, SharedOperand> operands_;         // tiles that are in shared memory only

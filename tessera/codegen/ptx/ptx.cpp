@@ -193,10 +193,12 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
 std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
-      "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {} threads {}",
+      "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {} threads {} "
+      "align {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
       o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
-      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi, o.threads);
+      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi, o.threads,
+      o.alignment);
 }
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,

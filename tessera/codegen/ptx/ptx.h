@@ -26,6 +26,8 @@ struct PtxOptions {
   Precision precision = Precision::Exact;
   /// Whether f32 matmuls may round their factors to tf32, for tensor cores.
   bool tf32 = false;
+  /// Bytes, a power of two, of which the launcher passes multiples as addresses of views.
+  std::int64_t alignment = 1;
   /// Parameters as Triton's launcher passes them, in place of 64-bit words: each in its own width,
   /// then two pointers to scratch memory; one block for each program, not persistent, without
   /// tensor maps.

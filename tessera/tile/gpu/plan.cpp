@@ -125,7 +125,54 @@ Expected<Plan> Plan::make(const Kernel& kernel, const Target& target) {
   plan.homes_.resize(kernel.values.size());
   plan.depth_.resize(kernel.values.size());
   plan.visit(kernel.body);
+  if (plan.request_broadcasts()) plan.visit(kernel.body);
   return plan;
+}
+
+bool Plan::request_broadcasts() {
+  std::map<ValueId, std::vector<const Operation*>> uses;
+  std::vector<const Operation*> loads;
+  for_each_op(*kernel_, kernel_->body, [&](OpId id) {
+    const Operation& op = kernel_->ops[id];
+    for (const ValueId in : op.in) uses[in].push_back(&op);
+    if (op.code == Code::Vload && kernel_->type(op.out[0]).is_tile()) loads.push_back(&op);
+  });
+  for (const Operation* load : loads) {
+    // Casts and reshapes up to the broadcast.
+    std::vector<ValueId> chain = {load->out[0]};
+    const Operation* next = nullptr;
+    while (true) {
+      const auto& users = uses[chain.back()];
+      next = users.size() == 1 ? users.front() : nullptr;
+      if (next == nullptr || (next->code != Code::Reshape && next->code != Code::Cast)) break;
+      chain.push_back(next->out[0]);
+    }
+    if (next == nullptr || next->code != Code::Broadcast) continue;
+    const Extents& narrow = kernel_->type(chain.back()).shape;
+    const Extents& wide = kernel_->type(next->out[0]).shape;
+    if (narrow.size() != wide.size()) continue;
+    // The layout of the elementwise operations that use it.
+    std::optional<Layout> layout;
+    bool agree = !uses[next->out[0]].empty();
+    for (const Operation* use : uses[next->out[0]]) {
+      const std::optional<Layout> home =
+          use->code == Code::Map ? homes_[use->out[0]] : std::nullopt;
+      agree = agree && home && (!layout || *layout == *home);
+      layout = home;
+    }
+    if (!agree) continue;
+    for (std::size_t i = 0; i < narrow.size(); ++i)
+      if (narrow[i] == 1 && wide[i] != 1) layout = layout->collapsed(static_cast<int>(i));
+    for (std::size_t i = chain.size(); layout && i-- > 1;)
+      layout = reshaped(*layout, kernel_->type(chain[i]).shape, kernel_->type(chain[i - 1]).shape);
+    const Type& view = kernel_->type(load->in[0]);
+    const Extents& shape = kernel_->type(load->out[0]).shape;
+    // Vector accesses stay as wide as they are.
+    if (layout && *layout != *homes_[load->out[0]] &&
+        gpu::run_of(view, *layout, shape) >= gpu::run_of(view, *homes_[load->out[0]], shape))
+      requested_.emplace(load->out[0], *layout);
+  }
+  return !requested_.empty();
 }
 
 /// Accumulators of tensor-core matmuls that a thread holds, of its 255 registers.
@@ -221,6 +268,13 @@ Layout Plan::access(const Type& view, const Extents& shape) const {
     return layout;
   }
   return ordered(shape, contiguous_axis(view));
+}
+
+Layout Plan::access(const Operation& op) const {
+  const bool loads = op.code == Code::Vload;
+  const auto requested = loads ? requested_.find(op.out[0]) : requested_.end();
+  if (requested != requested_.end()) return requested->second;
+  return access(kernel_->type(op.in[0]), kernel_->type(loads ? op.out[0] : op.in.back()).shape);
 }
 
 Layout Plan::accumulator_layout(const Operation& dot) const {
@@ -351,7 +405,7 @@ void Plan::visit(const Operation& op) {
   const Extents& shape = kernel_->type(op.out[0]).shape;
   const std::optional<Layout> first = op.in.empty() ? std::nullopt : homes_[op.in[0]];
   switch (op.code) {
-    case Code::Vload: home = access(kernel_->type(op.in[0]), shape); break;
+    case Code::Vload: home = access(op); break;
     case Code::Dot:
       home = accumulator_layout(op);
       any_wgmma_ = any_wgmma_ || uses_wgmma(op);

@@ -55,6 +55,8 @@ class Plan {
   /// bytes where its strides allow.
   Layout standard(const Extents& shape) const;
   Layout access(const Type& view, const Extents& shape) const;
+  /// Layout of the tile that a Vload or a Vstore accesses.
+  Layout access(const Operation& op) const;
   Layout accumulator_layout(const Operation& dot) const;
   MatmulInstruction instruction_of(const Operation& dot) const;
   /// Whether a matmul uses wgmma; and the reason where it does not, empty otherwise.
@@ -78,6 +80,9 @@ class Plan {
   void visit(const Operation& op);
   void visit_loop(const Operation& op, std::size_t first, const Region& region);
   void settle(const Operation& op);
+  /// Requests, for loads that are broadcast, the layout of the operations that use the broadcast:
+  /// every thread loads what it needs, and nothing is exchanged. Whether there is such a load.
+  bool request_broadcasts();
   std::optional<Layout> joined(const std::vector<ValueId>& ids) const;
 
   const Kernel* kernel_;
@@ -88,7 +93,8 @@ class Plan {
   std::map<Extents, int>
       widths_;  // by shape: bytes of the narrowest element that is loaded or stored
   std::vector<std::optional<Layout>> homes_;
-  std::vector<int> depth_;  // by value: number of operations to rematerialize it
+  std::map<ValueId, Layout> requested_;  // by loaded tile
+  std::vector<int> depth_;               // by value: number of operations to rematerialize it
 };
 
 /// Layout of the result of a reshape that moves no element between registers, if there is one.

@@ -75,7 +75,7 @@ std::vector<PrefetchedLoad> prefetched_loads(const PlannedKernel& planned,
     before_writes = before_writes && !writes_memory(op.code);
     if (op.code != Code::Vload || !before_writes || !all_known(dependences, op.in)) continue;
     const Type &view = planned.type(op.in[0]), &tile = planned.type(op.out[0]);
-    const Layout layout = planned.plan.access(view, tile.shape);
+    const Layout layout = planned.plan.access(op);
     const int width = byte_width(tile.dtype);
     const bool whole_chunks = run_of(view, layout, tile.shape) * width == kChunk;
     // Asynchronous copies fill with zeros out of bounds; a padding of -0 differs.
@@ -98,7 +98,7 @@ std::vector<std::pair<OpId, KnownAccess>> known_accesses(const PlannedKernel& pl
     if (!all_known(dependences, std::span(op.in).first(1 + static_cast<std::size_t>(view.rank()))))
       continue;
     const Extents& shape = planned.type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
-    KnownAccess known{.run = run_of(view, planned.plan.access(view, shape), shape),
+    KnownAccess known{.run = run_of(view, planned.plan.access(op), shape),
                       .constant = is_constant(planned, dependences, id)};
     for (const std::int64_t extent : shape) known.inside.push_back(extent == 1);
     accesses.emplace_back(id, std::move(known));

@@ -118,9 +118,7 @@ class Remarker {
         }
         case Code::Dot: add(id, dot_text(op, loop)); break;
         case Code::Vload: add(id, load_text(id, pipeline)); break;
-        case Code::Vstore:
-          add(id, access_text(planned_.type(op.in[0]), planned_.type(op.in.back()).shape));
-          break;
+        case Code::Vstore: add(id, access_text(op, planned_.type(op.in.back()).shape)); break;
         case Code::Reduce:
         case Code::Scan: place(id); break;  // their regions are elementwise
         default:
@@ -174,11 +172,12 @@ class Remarker {
       return fmt::format("in stage buffer: {} rows of {} bytes", staged.panels.rows,
                          staged.panels.row_bytes());
     }
-    return access_text(planned_.type(op.in[0]), planned_.type(op.out[0]).shape);
+    return access_text(op, planned_.type(op.out[0]).shape);
   }
 
-  std::string access_text(const Type& view, const Extents& shape) {
-    const Layout layout = plan_.access(view, shape);
+  std::string access_text(const Operation& op, const Extents& shape) {
+    const Type& view = planned_.type(op.in[0]);
+    const Layout layout = plan_.access(op);
     return fmt::format("{}, up to {} bytes at a time", name(layout),
                        run_of(view, layout, shape) * byte_width(view.dtype));
   }

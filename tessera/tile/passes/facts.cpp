@@ -12,8 +12,9 @@ namespace {
 
 class Analysis {
  public:
-  explicit Analysis(const Kernel& kernel)
+  Analysis(const Kernel& kernel, std::int64_t alignment)
       : kernel_(kernel),
+        alignment_(alignment),
         definitions_(definitions(kernel)),
         assumed_(kernel.values.size()),
         homes_(kernel.values.size(), nullptr) {
@@ -120,8 +121,11 @@ class Analysis {
           break;
         default:
           for (const Region& inner : op.regions) walk(inner);
-          if (op.out.size() == 1 && op.regions.empty())
-            set(op.out[0], transfer(kernel_, facts_, op));
+          if (op.out.size() == 1 && op.regions.empty()) {
+            Facts facts = transfer(kernel_, facts_, op);
+            if (op.code == Code::Base) facts.divisor = std::lcm(facts.divisor, alignment_);
+            set(op.out[0], std::move(facts));
+          }
       }
     }
   }
@@ -174,6 +178,7 @@ class Analysis {
   }
 
   const Kernel& kernel_;
+  std::int64_t alignment_;
   std::vector<std::optional<OpId>> definitions_;
   std::vector<Facts> facts_;
   std::vector<std::vector<Assumed>> assumed_;  // by value
@@ -183,8 +188,8 @@ class Analysis {
 
 }  // namespace
 
-std::vector<Facts> facts_of(const Kernel& kernel) {
-  return Analysis(kernel).run();
+std::vector<Facts> facts_of(const Kernel& kernel, std::int64_t alignment) {
+  return Analysis(kernel, alignment).run();
 }
 
 }  // namespace tessera::tile
