@@ -151,8 +151,13 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
   const auto form = attention_form(group, options.exact);
   if (!form) return Attempt{};
   const bool blocks = traits_of(machine).tiles_by_thread_blocks();
-  const bool in_full = blocks && options.contraction_dtype == DType::BF16 &&
-                       !options.exact_operands && multiply_adds(*form) < kSmallContraction;
+  // Probabilities are no numbers of the operands' type: where the graph itself has 16 bits, small
+  // ones are not rounded to it before the results are.
+  constexpr double kTiny = 1 << 20;
+  const bool in_full = blocks && options.contraction_dtype != DType::F32 &&
+                       (options.exact_operands ? multiply_adds(*form) < kTiny
+                                               : options.contraction_dtype == DType::BF16 &&
+                                                     multiply_adds(*form) < kSmallContraction);
   const AttentionLowering lowering{group, *form, options,
                                    in_full ? DType::F32 : options.contraction_dtype};
   const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];

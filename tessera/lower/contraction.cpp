@@ -100,7 +100,9 @@ class ContractionLowering {
                     c_.bytes                      ? ", int8"
                     : panels_.dtype == DType::F32 ? ""
                                                   : fmt::format(", {}", to_string(panels_.dtype)),
-                    c_.before.empty() ? "" : ", padded");
+                    c_.before.empty() ? ""
+                    : c_.is_a_ahead   ? ", operand computed before"
+                                      : ", padded");
     if (!by_blocks_) code.schedule = schedule_of({panels_, tiles_});
     return code;
   }

@@ -76,6 +76,7 @@ struct Contraction {
   std::set<std::string> widened = {};  // reduction axes padded beyond the fold, with zeros
   Factor a = {}, b = {};
   tile::Stages before = {};
+  bool is_a_ahead = false;  // a is computed by a stage before, so that it can be copied
   /// The operand b where it is a weight: over the index variables themselves.
   std::optional<Scalar> known_b = {};
   std::string weight = {};  // the tensor that it reads

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/lower/run_group.h"
@@ -207,6 +208,12 @@ std::vector<GroupCase> contraction_cases() {
         "* w[k, j] }"},
        {"out"},
        {"w"}},
+      {"ScaledChannels",
+       {f32("a", {2, 9, 328}), f32("s", {2, 328}), f32("w", {328, 40})},
+       {"define(a: f32[#n, #i, #k], s: f32[#n, #k], w: f32[#k, #j]) { out: f32[n, i, j] = sum(k) "
+        "max(a[n, i, k] * s[n, k], 0.0) * w[k, j] }"},
+       {"out"},
+       {"w"}},
       {"Halves",
        {Operand{"a", DType::F16, {20, 32}}, Operand{"w", DType::F16, {32, 40}}},
        {"define(a: f16[#i, #k], w: f16[#k, #j]) { out: f16[i, j] = f16(sum(k) a[i, k] * w[k, j]) "
@@ -273,6 +280,19 @@ TEST_P(ContractionCase, SuitsThreadBlocks) {
                          : products == DType::F16 ? 0.04
                          : c.name == "Halves"     ? 2e-3
                                                   : 1e-4);
+  }
+}
+
+TEST(Contraction, OperandsThatAreComputedAreStoredForAsynchronousCopies) {
+  for (const GroupCase& c : contraction_cases()) {
+    if (c.name != "ScaledChannels") continue;
+    const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
+    const auto strategy = [&](DType products) {
+      const auto code = lower_contraction(group, machine::cuda(), {.contraction_dtype = products});
+      return code && *code ? (*code)->strategy : "";
+    };
+    EXPECT_THAT(strategy(DType::F16), ::testing::HasSubstr("operand computed before"));
+    EXPECT_THAT(strategy(DType::F32), ::testing::Not(::testing::HasSubstr("before")));
   }
 }
 

@@ -12,6 +12,29 @@ using tile::Code;
 using tile::Extents;
 using tile::Function;
 
+namespace {
+
+/// Whether f32 quotients may be off by 2 ulp: where the kernel has 16-bit floats, of fewer bits,
+/// and rounds nothing to integers, which a quotient next to a tie would change by one.
+bool allows_fast_quotients(const tile::Kernel& kernel) {
+  bool has_half = false, has_rounding = false;
+  for (const tile::Value& value : kernel.values) {
+    const DType dtype = value.type.dtype;
+    has_half = has_half || dtype == DType::F16 || dtype == DType::BF16;
+  }
+  for (const tile::Operation& op : kernel.ops) {
+    const bool to_integer = op.code == Code::Cast && is_float(kernel.type(op.in[0]).dtype) &&
+                            !is_float(kernel.type(op.out[0]).dtype);
+    const bool whole =
+        op.code == Code::Map && (op.function == Function::Floor || op.function == Function::Ceil ||
+                                 op.function == Function::Round);
+    has_rounding = has_rounding || to_integer || whole;
+  }
+  return has_half && !has_rounding;
+}
+
+}  // namespace
+
 Emitter::Emitter(const tile::gpu::ScheduledKernel& scheduled, const PtxOptions& options,
                  llvm::Function& function)
     : planned_(*scheduled.planned),
@@ -24,7 +47,8 @@ Emitter::Emitter(const tile::gpu::ScheduledKernel& scheduled, const PtxOptions& 
       definitions_(planned_.definitions),
       uses_(planned_.uses),
       scalars_(kernel_.values.size(), nullptr),
-      stages_(mapping_.stages) {
+      stages_(mapping_.stages),
+      fast_quotients_(options.triton_abi || allows_fast_quotients(kernel_)) {
   if (mapping_.warp_specialized)
     specialization_ = WarpSpecialization{*scheduled.warp_specialization};
   if (!mapping_.rows) find_epilogues(kernel_.body);  // rows are in registers as a whole
@@ -218,7 +242,9 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
     case Code::Map: {
       // The first operand of select is a condition: the dtype is that of the others.
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
-      return emit_function(ir_, op.function, of, operands, options_.precision);
+      const bool exact = op.function == Function::Div && !fast_quotients_;
+      return emit_function(ir_, op.function, of, operands,
+                           exact ? Precision::Exact : options_.precision);
     }
     case Code::Cast: return emit_conversion(ir_, operands[0], from, to);
     case Code::Bitcast:

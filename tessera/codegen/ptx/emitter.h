@@ -448,6 +448,7 @@ class Emitter {
   int ordered_at_ = 0;            // number of barriers when the first of them was emitted
   bool wrote_ = false;
   int stages_ = 0;
+  bool fast_quotients_ = false;   // f32 quotients within 2 ulp
   std::set<tile::OpId> pending_;  // matmuls in flight of the loop that is being emitted
   std::vector<PendingMatmul> pending_matmuls_;
   std::size_t groups_ = 0;  // number of wgmma groups committed

@@ -125,11 +125,11 @@ Expected<Plan> Plan::make(const Kernel& kernel, const Target& target) {
   plan.homes_.resize(kernel.values.size());
   plan.depth_.resize(kernel.values.size());
   plan.visit(kernel.body);
-  if (plan.request_broadcasts()) plan.visit(kernel.body);
+  if (plan.request_layouts()) plan.visit(kernel.body);
   return plan;
 }
 
-bool Plan::request_broadcasts() {
+bool Plan::request_layouts() {
   std::map<ValueId, std::vector<const Operation*>> uses;
   std::vector<const Operation*> loads;
   for_each_op(*kernel_, kernel_->body, [&](OpId id) {
@@ -147,14 +147,15 @@ bool Plan::request_broadcasts() {
       if (next == nullptr || (next->code != Code::Reshape && next->code != Code::Cast)) break;
       chain.push_back(next->out[0]);
     }
-    if (next == nullptr || next->code != Code::Broadcast) continue;
+    // The layout of the elementwise operations that use it, broadcast or as it is.
+    const bool is_broadcast = next != nullptr && next->code == Code::Broadcast;
+    const ValueId used = is_broadcast ? next->out[0] : chain.back();
     const Extents& narrow = kernel_->type(chain.back()).shape;
-    const Extents& wide = kernel_->type(next->out[0]).shape;
+    const Extents& wide = kernel_->type(used).shape;
     if (narrow.size() != wide.size()) continue;
-    // The layout of the elementwise operations that use it.
     std::optional<Layout> layout;
-    bool agree = !uses[next->out[0]].empty();
-    for (const Operation* use : uses[next->out[0]]) {
+    bool agree = !uses[used].empty();
+    for (const Operation* use : uses[used]) {
       const std::optional<Layout> home =
           use->code == Code::Map ? homes_[use->out[0]] : std::nullopt;
       agree = agree && home && (!layout || *layout == *home);

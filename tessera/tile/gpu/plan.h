@@ -80,9 +80,10 @@ class Plan {
   void visit(const Operation& op);
   void visit_loop(const Operation& op, std::size_t first, const Region& region);
   void settle(const Operation& op);
-  /// Requests, for loads that are broadcast, the layout of the operations that use the broadcast:
-  /// every thread loads what it needs, and nothing is exchanged. Whether there is such a load.
-  bool request_broadcasts();
+  /// Requests, for loads that elementwise operations use, as they are or broadcast, the layout of
+  /// those: every thread loads what it needs, and nothing is exchanged. Whether there is such a
+  /// load.
+  bool request_layouts();
   std::optional<Layout> joined(const std::vector<ValueId>& ids) const;
 
   const Kernel* kernel_;
