@@ -82,7 +82,9 @@ class Models:
         try:
             answer = json.loads(out)
             result["agrees"] = bool(answer["agrees"]) and code == 0
-            result["error"] = max((o.get("error", float("inf")) for o in answer["outputs"]), default=0)
+            # An error that is not finite is null in JSON.
+            errors = [o.get("error") for o in answer["outputs"]]
+            result["error"] = float("inf") if None in errors else max(errors, default=0)
             made = answer["compile"]
             result["kernels"], result["compile_seconds"] = made["kernels"], round(made["seconds"], 2)
             result["steps"] = len(made["steps"])

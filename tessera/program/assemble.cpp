@@ -256,36 +256,48 @@ class Assembler {
     };
     LoopPlaces places;
     const auto inputs = graph_.inputs(node), outputs = graph_.outputs(node);
-    std::vector<ValueIndex> states;
+    std::vector<StateSlots> states;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       TESSERA_TRY(const Place from, places_.in_full(inputs[i]));
       runtime::Address at{.value = from.value};
       if (i < scan->states) {
-        at.value = outputs_.add_result(outputs[i], row_major(rank_of(graph_, outputs[i])));
-        states.push_back(at.value);
-        out_.add_copy({.value = from.value}, at.value);
+        states.emplace_back(out_,
+                            value_of(graph_, outputs[i], runtime::Value::Home::Arena,
+                                     row_major(rank_of(graph_, outputs[i]))),
+                            *scan);
+        states.back().fill(out_, {.value = from.value});
+        at = states.back().before();
       } else if (i < scan->states + scan->elements) {
         at.per_round = slice_bytes(from.value);
       }
       places.inputs.push_back(at);
     }
+    // Results, and what they are copied from after the loop.
+    std::vector<std::pair<runtime::Address, ValueIndex>> results;
+    const auto made = scan->body->outputs();
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const AxisOrder order = row_major(rank_of(graph_, outputs[i]));
-      ValueIndex value = 0;
+      const ValueIndex value = outputs_.add_result(outputs[i], order);
+      places_.set(outputs[i], {value, order});
+      const auto state = static_cast<std::size_t>(
+          std::find(made.begin(), made.begin() + std::ssize(states), made[i]) - made.begin());
       if (i < scan->states) {
-        value = out_.add_value(value_of(graph_, outputs[i], runtime::Value::Home::Arena, order));
-        places.copies.push_back({{.value = value}, {.value = states[i]}});
-        places.outputs.push_back({.value = value});
+        places.outputs.push_back(states[i].after());
+        results.emplace_back(states[i].last(), value);
+        if (const auto copy = states[i].copy()) places.copies.push_back(*copy);
+      } else if (state < states.size() && states[state].holds_all()) {
+        // The states of all rounds are the result.
+        places.outputs.push_back(states[state].after());
+        results.emplace_back(states[state].all(), value);
       } else {
-        value = outputs_.add_result(outputs[i], order);
         places.outputs.push_back({.value = value, .per_round = slice_bytes(value)});
       }
-      places_.set(outputs[i], {i < scan->states ? states[i] : value, order});
     }
     append_loop(out_.draft, *body, *scan, places,
                 [&](const std::shared_ptr<const tile::Kernel>& kernel) {
                   return out_.add_kernel(kernel, tile::fingerprint(*kernel));
                 });
+    for (const auto& [from, to] : results) out_.add_copy(from, to);
     return true;
   }
 

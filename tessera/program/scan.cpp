@@ -69,6 +69,45 @@ Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const PlanContext
   return std::optional(std::move(body));
 }
 
+StateSlots::StateSlots(DraftBuilder& out, runtime::Value state, const ScanForm& scan)
+    : rounds_(scan.rounds), is_backwards_(scan.backwards) {
+  constexpr std::int64_t kMostBytes = 1 << 18;
+  const std::int64_t width = byte_width(state.dtype);
+  bytes_ = width;
+  for (const std::int64_t extent : state.shape) bytes_ *= extent;
+  stride_ = std::max(runtime::kAlignment, (bytes_ + runtime::kAlignment - 1) / runtime::kAlignment *
+                                              runtime::kAlignment);
+  rolls_ = stride_ <= kMostBytes / (rounds_ + 1);
+  state.shape = {(rolls_ ? rounds_ + 1 : 2) * stride_ / width};
+  value_ = out.add_value(std::move(state));
+}
+
+Address StateSlots::at(std::int64_t slot, bool moves) const {
+  return {.value = value_, .offset = slot * stride_, .per_round = moves ? stride_ : 0};
+}
+
+void StateSlots::fill(DraftBuilder& out, const Address& initial) const {
+  const std::int64_t slot = rolls_ && is_backwards_ ? rounds_ : 0;
+  out.add_step(runtime::step::Copy{.from = initial, .to = at(slot), .bytes = bytes_}, {"copy", ""});
+}
+
+Address StateSlots::before() const {
+  return at(rolls_ && is_backwards_ ? 1 : 0, rolls_);
+}
+
+Address StateSlots::after() const {
+  return at(rolls_ && is_backwards_ ? 0 : 1, rolls_);
+}
+
+Address StateSlots::last() const {
+  return at(rolls_ && !is_backwards_ ? rounds_ : 0);
+}
+
+std::optional<runtime::step::Copy> StateSlots::copy() const {
+  if (rolls_) return std::nullopt;
+  return runtime::step::Copy{.from = after(), .to = before(), .bytes = bytes_};
+}
+
 void append_loop(
     Draft& draft, const Draft& body, const ScanForm& scan, const LoopPlaces& places,
     const std::function<std::uint32_t(const std::shared_ptr<const tile::Kernel>&)>& kernel_of) {
@@ -110,6 +149,7 @@ void append_loop(
     } else if (auto* copy = std::get_if<runtime::step::Copy>(&step)) {
       copy->from = moved(copy->from);
       copy->to = moved(copy->to);
+      if (copy->from == copy->to) continue;  // two outputs in one place
     } else if (auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
       check->at = moved(check->at);
     }
@@ -117,9 +157,7 @@ void append_loop(
     reported.nodes.clear();  // they are numbers of the body's graph
     add(std::move(step), body.program.notes[i], reported);
   }
-  for (const auto& [from, to] : places.copies)
-    add(runtime::step::Copy{.from = from, .to = to, .bytes = program.values[to.value].bytes},
-        {.what = "copy"}, {"copy", ""});
+  for (const runtime::step::Copy& copy : places.copies) add(copy, {.what = "copy"}, {"copy", ""});
   program.steps[loop] = runtime::step::Loop{.rounds = scan.rounds,
                                             .end = static_cast<std::uint32_t>(program.steps.size()),
                                             .backwards = scan.backwards};

@@ -7,6 +7,7 @@
 
 #include "tessera/ir/graph.h"
 #include "tessera/program/assemble.h"
+#include "tessera/program/draft.h"
 
 namespace tessera::program {
 
@@ -26,8 +27,35 @@ Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const PlanContext
 
 /// Addresses of the inputs and outputs of an iteration.
 struct LoopPlaces {
-  std::vector<runtime::Address> inputs = {}, outputs = {};                 // of the body, in order
-  std::vector<std::pair<runtime::Address, runtime::Address>> copies = {};  // after each iteration
+  std::vector<runtime::Address> inputs = {}, outputs = {};  // of the body, in order
+  std::vector<runtime::step::Copy> copies = {};             // after each iteration
+};
+
+/// Memory of a state that a loop carries. A slot for each iteration, and one more: an iteration
+/// reads its slot and writes the next one, so that nothing is copied. Where that is much memory:
+/// two slots, and a copy after each iteration.
+class StateSlots {
+ public:
+  /// Adds the value that holds the slots; `state` is one of them.
+  StateSlots(DraftBuilder& out, runtime::Value state, const ScanForm& scan);
+
+  /// Copies the initial state to its slot.
+  void fill(DraftBuilder& out, const runtime::Address& initial) const;
+  runtime::Address before() const;  // state that an iteration reads
+  runtime::Address after() const;   // state that it writes
+  runtime::Address last() const;    // state after the loop
+  /// The copy after each iteration, if there is one.
+  std::optional<runtime::step::Copy> copy() const;
+  /// Whether the states of all iterations lie one after the other, from all() on.
+  bool holds_all() const { return rolls_ && stride_ == bytes_; }
+  runtime::Address all() const { return at(is_backwards_ ? 0 : 1); }
+
+ private:
+  runtime::Address at(std::int64_t slot, bool moves = false) const;
+
+  runtime::ValueIndex value_ = 0;
+  std::int64_t bytes_ = 0, stride_ = 0, rounds_ = 0;
+  bool rolls_ = false, is_backwards_ = false;
 };
 
 /// Appends a loop over the steps of a body.

@@ -219,6 +219,28 @@ TEST(Compile, AScanMayRunBackwards) {
         {testing::random_f32({4}, 1), testing::random_f32({6, 4}, 2), testing::random_f32({4}, 3)});
 }
 
+TEST(Compile, StatesOfAScanAreCopiedOnlyWhereTheyAreLarge) {
+  // A state of 64 bytes is a slot of the result, one of 20 is padded to it, 288 KB have two slots.
+  for (const std::int64_t elements : {16, 5, 72000})
+    for (const int direction : {0, 1}) {
+      const auto report = expect_same(
+          parsed(fmt::format("graph(s: f32[{0}], x: f32[3, {0}]) {{ a, y, z = scan(s, x) "
+                             "{{states=1, elements=1, input_directions=[{1}], "
+                             "output_directions=[{1}, {1}]}} {{ body(s: f32[{0}], x: f32[{0}]) {{ "
+                             "t = add(mul(s, x), x)  return t, t, neg(t) }} }}  return a, y, z }}",
+                             elements, direction)),
+          {testing::random_f32({elements}, 1), testing::random_f32({3, elements}, 2)});
+      const auto is_loop = [](const auto& step) { return step.strategy == "loop"; };
+      const auto is_copy = [](const auto& step) { return step.what == "copy"; };
+      const auto loop = std::ranges::find_if(report.steps, is_loop);
+      ASSERT_NE(loop, report.steps.end());
+      // After the loop's kernels: a copy in the loop, or none, and those of the results.
+      EXPECT_EQ(std::count_if(loop, report.steps.end(), is_copy), elements == 16  ? 2
+                                                                  : elements == 5 ? 2
+                                                                                  : 3);
+    }
+}
+
 TEST(Compile, AScanAlongAnotherAxisIsInterpreted) {
   const auto report = expect_same(
       parsed("graph(s: f32[4], x: f32[4, 6]) { a, y = scan(s, x) {states=1, elements=1, "
