@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <span>
 
 #include "tessera/driver/element_differences.h"
 #include "tessera/program/launch_arguments.h"
@@ -46,6 +48,48 @@ std::vector<std::uint64_t> words_at(const Launch& launch, std::span<std::byte* c
     words[launch.patches[i].word] = reinterpret_cast<std::uintptr_t>(memory[i]);
   return words;
 }
+
+/// Copies of the memory that a launch accesses, by patch. Patches of one value may overlap, such as
+/// the parts of a concatenation, and then are parts of one copy.
+class MemoryCopies {
+ public:
+  MemoryCopies(std::span<const Launch::Patch> patches, std::span<const Bytes> contents) {
+    const auto key = [](const Launch::Patch& patch) {
+      return std::pair(patch.at.value, patch.at.per_round);
+    };
+    std::map<std::pair<runtime::ValueIndex, std::int64_t>, Range> ranges;
+    for (std::size_t i = 0; i < patches.size(); ++i) {
+      const std::int64_t first = patches[i].at.offset;
+      const std::int64_t end = first + static_cast<std::int64_t>(contents[i].size());
+      Range& range = ranges.try_emplace(key(patches[i]), Range{first, end}).first->second;
+      range = {std::min(range.first, first), std::max(range.end, end)};
+    }
+    for (auto& [value, range] : ranges) {
+      copies_.emplace_back(static_cast<std::size_t>(range.end - range.first) + runtime::kAlignment);
+      const auto address = reinterpret_cast<std::uintptr_t>(copies_.back().data());
+      constexpr auto kUnit = static_cast<std::uintptr_t>(runtime::kAlignment);
+      // Aligned as the memory itself.
+      const auto rest = static_cast<std::uintptr_t>(range.first) % kUnit;
+      range.data = copies_.back().data() + ((kUnit - address % kUnit) + rest) % kUnit;
+    }
+    for (std::size_t i = 0; i < patches.size(); ++i) {
+      const Range& range = ranges.at(key(patches[i]));
+      by_patch_.push_back(range.data + (patches[i].at.offset - range.first));
+      std::ranges::copy(contents[i].view(), by_patch_.back());
+    }
+  }
+
+  const std::vector<std::byte*>& by_patch() const { return by_patch_; }
+
+ private:
+  struct Range {
+    std::int64_t first = 0, end = 0;
+    std::byte* data = nullptr;
+  };
+
+  std::vector<std::vector<std::byte>> copies_;
+  std::vector<std::byte*> by_patch_;
+};
 
 class StepChecker {
  public:
@@ -113,15 +157,8 @@ class StepChecker {
       options_.progress(at.step, compiled_.program.steps.size(),
                         compiled_.report.steps[at.step].what);
     ++report_.launches;
-    std::vector<std::vector<std::byte>> copies;
-    std::vector<std::byte*> memory;
-    for (const Bytes& bytes : before_) {
-      copies.emplace_back(bytes.size() + runtime::kAlignment);
-      auto address = reinterpret_cast<std::uintptr_t>(copies.back().data());
-      address = (address + runtime::kAlignment - 1) / runtime::kAlignment * runtime::kAlignment;
-      memory.push_back(reinterpret_cast<std::byte*>(address));
-      std::ranges::copy(bytes.view(), memory.back());
-    }
+    const MemoryCopies copies(launch.patches, before_);
+    const std::vector<std::byte*>& memory = copies.by_patch();
     const auto words = words_at(launch, memory);
     const auto arguments = program::launch_arguments(kernel, launch, words);
     TESSERA_TRY_DONE(interpret(launch, words));
