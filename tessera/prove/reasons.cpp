@@ -359,6 +359,20 @@ bool Arithmetic::hold_together(const std::vector<Dim>& premises) {
   return !points.empty();
 }
 
+bool Arithmetic::has_product(const Dim& size) {
+  return std::ranges::any_of(linear(size),
+                             [&](const auto& part) { return infos_[part.first].atoms.size() > 1; });
+}
+
+bool Arithmetic::has_negation(const std::vector<Dim>& list, const Dim& e) {
+  const Linear& wanted = linear(e);
+  return std::ranges::any_of(list, [&](const Dim& other) {
+    return std::ranges::equal(wanted, linear(other), [](const auto& a, const auto& b) {
+      return a.first == b.first && a.second == -b.second;
+    });
+  });
+}
+
 std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises) {
   constexpr int kDeepest = 6;
   // Short reasons first: most are.

@@ -34,6 +34,10 @@ class Arithmetic {
   std::optional<certify::Reason> reason_for(const Dim& e, const Premises& premises);
   /// Whether premises hold together at one of the points: if so, they do not contradict each other.
   bool hold_together(const std::vector<Dim>& premises);
+  /// Whether a size has a part that is a product of several atoms.
+  bool has_product(const Dim& size);
+  /// Whether -e is in the list.
+  bool has_negation(const std::vector<Dim>& list, const Dim& e);
 
  private:
   friend class Search;
