@@ -7,6 +7,7 @@
 #include "cli/json.h"
 #include "cli/rules_command.h"
 #include "tessera/driver/model_certificate.h"
+#include "tessera/ir/inference_memo.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 #include "tessera/support/file.h"
@@ -85,6 +86,7 @@ using Judge = decltype(prove_rules);
 
 Expected<std::vector<RuleProof>> judged(const RulesOptions& options, Context& context,
                                         Judge& judge) {
+  const InferenceMemo memo;  // the types of a rule are inferred again where it is proved
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   ProgressLine line(context);
   return judge(book, {.proof = {.seed = static_cast<std::uint64_t>(options.seed),

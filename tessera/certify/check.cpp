@@ -192,7 +192,23 @@ std::optional<State::Site> State::site(int side, const std::vector<std::size_t>&
   return site.term == nullptr ? std::nullopt : std::optional(site);
 }
 
-Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth, Site site) {
+namespace {
+
+/// Puts a sum in the place of a term.
+void replace_term(Sum& sum, std::size_t term, Sum by) {
+  const auto here = sum.terms.begin() + static_cast<std::ptrdiff_t>(term);
+  if (by.terms.size() == 1) {
+    *here = std::move(by.terms[0]);
+    return;
+  }
+  sum.terms.insert(sum.terms.erase(here), std::make_move_iterator(by.terms.begin()),
+                   std::make_move_iterator(by.terms.end()));
+}
+
+}  // namespace
+
+Expected<Sum> State::replacement_of(const Sum& sum, const Step& step, std::size_t depth,
+                                    Site site) {
   CERTIFY(depth < step.place.size() && enter(site, sum, step.place[depth]),
           "there is no such place");
   const Term& term = *site.term;
@@ -206,10 +222,11 @@ Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth,
     const Sum* arg = argument(term, f, a);
     CERTIFY(arg != nullptr, "there is no such place");
     site.in = container(term.factors[f]);
-    TESSERA_TRY(Sum inner, edited(*arg, step, depth + 3, site));
+    TESSERA_TRY(Sum inner, replacement_of(*arg, step, depth + 3, site));
     Factor factor = term.factors[f];
     std::vector<Sum> args = *factor.args;
-    args[a] = closed(std::move(inner));
+    replace_term(args[a], step.place[depth + 3], std::move(inner));
+    args[a] = closed(std::move(args[a]));
     factor.args = std::make_shared<const std::vector<Sum>>(std::move(args));
     if (factor.kind == Factor::Kind::Group) {
       replacement = algebra::sum_of(term);
@@ -218,10 +235,7 @@ Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth,
       replacement = product(names_, sum_of(without_factor(term, f)), remade(names_, factor));
     }
   }
-  Sum result = sum;
-  const auto here = result.terms.begin() + static_cast<std::ptrdiff_t>(step.place[depth]);
-  result.terms.insert(result.terms.erase(here), replacement.terms.begin(), replacement.terms.end());
-  return result;
+  return replacement;
 }
 
 Expected<Done> State::apply(const Step& step) {
@@ -229,9 +243,10 @@ Expected<Done> State::apply(const Step& step) {
   CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
   if (step.kind == Kind::Cases) return end_by_cases(step);
   if (step.kind == Kind::Signs) return end_by_signs(step);
-  TESSERA_TRY(Sum next, edited(sides_[step.side], step, 0, {.premises = facts_}));
-  CERTIFY(next.terms.size() < 100'000, "the sums grow too large");
-  sides_[step.side] = std::move(next);
+  Sum& side = sides_[step.side];
+  TESSERA_TRY(Sum replacement, replacement_of(side, step, 0, {.premises = facts_}));
+  CERTIFY(side.terms.size() - 1 + replacement.terms.size() < 100'000, "the sums grow too large");
+  replace_term(side, step.place[0], std::move(replacement));
   if (step.results.empty()) return Done{};
   const std::vector<std::string> made{sum_text(sides_[step.side])};
   CERTIFY(step.results == made, "{} makes another sum than is stated", to_string(step.kind));

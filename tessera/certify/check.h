@@ -63,8 +63,9 @@ class State {
   State() = default;
   algebra::Sum element(const std::string& tensor, const std::vector<Dim>& at);
   bool enter(Site& site, const algebra::Sum& sum, std::size_t term) const;
-  Expected<algebra::Sum> edited(const algebra::Sum& sum, const Step& step, std::size_t depth,
-                                Site site);
+  /// What a step makes of the term of a sum at its place, from `depth` on.
+  Expected<algebra::Sum> replacement_of(const algebra::Sum& sum, const Step& step,
+                                        std::size_t depth, Site site);
   class Inference;
   Expected<algebra::Sum> changed(const Step& step, const Site& site);
   Expected<Done> divide_position(const Step& step);

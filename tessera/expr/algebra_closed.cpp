@@ -181,7 +181,9 @@ void rename(Term& term, const Renaming& names, bool reorder);
 
 std::vector<std::string> numbered(int level, std::size_t count) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("%{}_{}", level, i));
+  names.reserve(count);
+  const std::string prefix = '%' + std::to_string(level) + '_';
+  for (std::size_t i = 0; i < count; ++i) names.push_back(prefix + std::to_string(i));
   return names;
 }
 
@@ -238,8 +240,8 @@ Term closed_term(Term term) {
     const auto is_taken = [&](const std::string& name) {
       return std::ranges::find(term.bound, name) == term.bound.end() && contains(term, name);
     };
-    while (std::ranges::any_of(numbered(level, order.size()), is_taken)) ++level;
-    const std::vector<std::string> own = numbered(level, order.size());
+    std::vector<std::string> own = numbered(level, order.size());
+    while (std::ranges::any_of(own, is_taken)) own = numbered(++level, order.size());
     const auto call = [&](const std::vector<std::string>& names) {
       Renaming renaming;
       for (std::size_t i = 0; i < order.size(); ++i)
@@ -253,7 +255,7 @@ Term closed_term(Term term) {
     } else if (inner > 0) {
       rename(term, {}, true);  // puts what is inside in order
     }
-    term.bound = own;
+    term.bound = std::move(own);
   }
   std::ranges::sort(term.guards);
   term.guards.erase(std::unique(term.guards.begin(), term.guards.end()), term.guards.end());

@@ -42,6 +42,7 @@ struct Dim::Node {
   Kind kind = Kind::Symbol;
   std::string name = {};      // of a symbol
   Dim a = {}, b = {};         // of an operation
+  Dim whole = {};             // a symbol as a size, made once
   std::size_t weight = 1;     // how many atoms it is made of
   std::uint64_t hash = 0;     // that of the name or of the operands
   std::uint64_t symbols = 0;  // their bits
@@ -103,6 +104,9 @@ class Dim::Terms : public SmallVector<Term, 4> {
 
   /// Dim of sorted terms with distinct products, which are kept where they are.
   static Dim dim_of(std::shared_ptr<Terms> merged);
+  /// Dim of a product of sorted atoms.
+  static Dim product_of(const SmallVector<Atom, 2>& factors);
+  static Dim multiple_of(const Terms& of, std::int64_t by);
 
   std::uint64_t symbols = 0;  // bits of those that occur; of a Dim, not of what it is made from
 };
@@ -182,8 +186,21 @@ Dim Dim::Terms::dim_of(std::shared_ptr<Terms> merged) {
   return result;
 }
 
+Dim Dim::Terms::product_of(const SmallVector<Atom, 2>& factors) {
+  if (factors.empty()) return 1;
+  if (factors.size() == 1) return of_atom(factors.front());
+  auto terms = std::make_shared<Terms>();
+  terms->emplace_back(factors, 1);
+  return dim_of(std::move(terms));
+}
+
 Dim Dim::of_atom(Atom atom) {
-  return of_merged({Term{.factors = {std::move(atom)}, .coefficient = 1}});
+  if (atom->whole.terms_ != nullptr) return atom->whole;
+  auto terms = std::make_shared<Terms>();
+  terms->emplace_back();
+  terms->back().factors.push_back(std::move(atom));
+  terms->back().coefficient = 1;
+  return Terms::dim_of(std::move(terms));
 }
 
 /// Atom of an operation that did not simplify.
@@ -210,20 +227,21 @@ Dim Dim::symbol(std::string name) {
   /// to them.
   struct Table {
     std::mutex mutex;
-    std::unordered_map<std::string_view, std::unique_ptr<const Dim>> symbols;
+    std::unordered_map<std::string_view, std::unique_ptr<const Node>> symbols;
   };
   static Table& table = *new Table;
   const std::lock_guard lock(table.mutex);
-  if (const auto here = table.symbols.find(name); here != table.symbols.end()) return *here->second;
-  auto* node = new Node;
+  if (const auto here = table.symbols.find(name); here != table.symbols.end())
+    return here->second->whole;
+  auto node = std::make_unique<Node>();
   node->name = std::move(name);
   Hasher hasher;
   hasher.add_text(node->name);
   node->hash = hasher.value();
   node->symbols = symbol_bit(node->name);
   node->prefix = prefix_of(node->name);
-  return *table.symbols.emplace(node->name, std::make_unique<const Dim>(of_atom(Atom(node))))
-              .first->second;
+  node->whole = of_atom(Atom(node.get()));
+  return table.symbols.emplace(node->name, std::move(node)).first->second->whole;
 }
 
 Dim Dim::undefined() {
@@ -263,6 +281,13 @@ std::optional<std::string_view> Dim::as_symbol() const {
   return node->name;
 }
 
+Dim Dim::Terms::multiple_of(const Terms& of, std::int64_t by) {
+  auto terms = std::make_shared<Terms>(of);
+  for (Term& term : *terms)
+    if (__builtin_mul_overflow(term.coefficient, by, &term.coefficient)) return undefined();
+  return Terms::dim_of(std::move(terms));
+}
+
 /// a + b * times, a merge of two sorted lists of terms.
 Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (a.terms_ == nullptr && b.terms_ == nullptr) {
@@ -273,6 +298,7 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (b.is(0)) return a;
   if (a.is(0) && times == 1) return b;
   if (a.is_undefined() || b.is_undefined()) return undefined();
+  if (a.is(0)) return Terms::multiple_of(*b.terms_, times);
   Terms lone;
   const Terms &left = a.terms(lone), &right = b.terms(lone);
   const auto shared = std::make_shared<Terms>();
@@ -282,14 +308,14 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   for (const Term& y : right) {
     std::strong_ordering order = std::strong_ordering::greater;
     while (x != left.end() && (order = compare_factors(x->factors, y.factors)) < 0)
-      merged.push_back(*x++);
+      merged.emplace_back(*x++);
     std::int64_t coefficient = 0;
     if (__builtin_mul_overflow(y.coefficient, times, &coefficient)) return undefined();
     if (x != left.end() && order == 0) {
       if (__builtin_add_overflow(x->coefficient, coefficient, &coefficient)) return undefined();
       ++x;
     }
-    if (coefficient != 0) merged.push_back({y.factors, coefficient});
+    if (coefficient != 0) merged.emplace_back(y.factors, coefficient);
   }
   merged.append(x, left.end());
   return Terms::dim_of(shared);
@@ -411,8 +437,8 @@ Dim product(const std::vector<Dim>& dims) {
 std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
   if (a.terms_ == b.terms_)
     return a.terms_ == nullptr ? a.constant_ <=> b.constant_ : std::strong_ordering::equal;
-  Dim::Terms lone_a, lone_b;
-  const Dim::Terms &left = a.terms(lone_a), &right = b.terms(lone_b);
+  Dim::Terms lone;  // at most one of them is a constant
+  const Dim::Terms &left = a.terms(lone), &right = b.terms(lone);
   return std::lexicographical_compare_three_way(
       left.begin(), left.end(), right.begin(), right.end(),
       [](const Dim::Term& x, const Dim::Term& y) {
@@ -464,22 +490,30 @@ Dim Dim::changed(const Change& change) const {
     auto other = changed_atom(terms_->front().factors.front());
     return other ? *std::move(other) : *this;
   }
+  SmallVector<std::pair<const Atom*, Dim>, 2> replaced;
+  for (const Term& term : *terms_)
+    for (const Atom& atom : term.factors)
+      if (auto other = changed_atom(atom)) replaced.emplace_back(&atom, *std::move(other));
+  if (replaced.empty()) return *this;
   Terms kept;
   SmallVector<Dim, 2> others;
   bool any_atom = false;  // an atom became another, as variables do that are renamed
+  auto* next = replaced.begin();
   for (const Term& term : *terms_) {
     Term same{.coefficient = term.coefficient};
     SmallVector<Dim, 2> put_in;
     bool atoms = false;
     for (const Atom& atom : term.factors) {
-      auto other = changed_atom(atom);
-      if (!other) {
+      if (next == replaced.end() || next->first != &atom) {
         same.factors.push_back(atom);
-      } else if (other->as_atom() != nullptr && !other->is_undefined()) {
-        same.factors.push_back(other->terms_->front().factors.front());
+        continue;
+      }
+      Dim& other = (next++)->second;
+      if (other.as_atom() != nullptr && !other.is_undefined()) {
+        same.factors.push_back(other.terms_->front().factors.front());
         atoms = true;
       } else {
-        put_in.push_back(*std::move(other));
+        put_in.push_back(std::move(other));
       }
     }
     if (atoms) std::ranges::sort(same.factors);
@@ -492,7 +526,6 @@ Dim Dim::changed(const Change& change) const {
     for (const Dim& factor : put_in) value = value * factor;
     others.push_back(std::move(value));
   }
-  if (others.empty() && !any_atom) return *this;
   Dim sum = any_atom ? of(std::move(kept)) : of_merged(std::move(kept));
   for (const Dim& value : others) sum = sum + value;
   return sum;
@@ -509,7 +542,7 @@ bool Dim::any_symbol(const SymbolPredicate& predicate) const {
 
 void Dim::collect_symbols(std::set<std::string>& into) const {
   any_symbol([&](std::string_view name) {
-    into.emplace(name);
+    into.insert(std::string(name));  // looks before it makes a node
     return false;
   });
 }
@@ -527,20 +560,23 @@ bool Dim::contains(std::string_view symbol) const {
 std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
   if (!contains(symbol)) return std::nullopt;
   if (as_symbol() == symbol) return Linear{1, 0};
-  Terms with, without;
-  for (Term term : *terms_) {
-    Atom* here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
+  Terms with;
+  auto without = std::make_shared<Terms>();
+  for (const Term& term : *terms_) {
+    const Atom* here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
       return atom->kind == Kind::Symbol && atom->name == symbol;
     });
     if (here == term.factors.end()) {
-      without.push_back(std::move(term));
-    } else {
-      term.factors.erase(here);
-      with.push_back(std::move(term));
+      without->emplace_back(term);
+      continue;
     }
+    with.emplace_back(term);
+    with.back().factors.erase(with.back().factors.begin() + (here - term.factors.begin()));
   }
   if (with.empty()) return std::nullopt;
-  Linear linear{of(std::move(with)), of_merged(std::move(without))};
+  const bool is_number = with.size() == 1 && with.front().factors.empty();
+  Linear linear{is_number ? Dim(with.front().coefficient) : of(std::move(with)),
+                Terms::dim_of(std::move(without))};
   if (linear.factor.contains(symbol) || linear.rest.contains(symbol) || linear.factor.is(0))
     return std::nullopt;
   return linear;
@@ -549,8 +585,10 @@ std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
 std::vector<Dim::Part> Dim::parts() const {
   std::vector<Part> result;
   Terms lone;
-  for (const Term& term : terms(lone))
-    result.push_back({term.coefficient, of_merged({Term{term.factors, 1}})});
+  const Terms& all = terms(lone);
+  result.reserve(all.size());
+  for (const Term& term : all)
+    result.push_back({term.coefficient, Terms::product_of(term.factors)});
   return result;
 }
 

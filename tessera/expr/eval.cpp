@@ -19,11 +19,41 @@ struct BlockLimits {
   std::int64_t rows = 1;
 };
 
+/// Axis along which a block of a contraction has several rows, of those before the partial one: an
+/// axis that one operand does not depend on, so that all rows read the same elements of it, and
+/// that decides which single element of the other one a row reads (channels of a convolution).
+int row_axis_of(const Plan& plan, int partial) {
+  constexpr std::int64_t kFewest = 4;  // positions that are worth it
+  const auto depends = [&](int number, int axis) {
+    const Access& access = plan.accesses[static_cast<std::size_t>(number)];
+    return access.offset.factor(axis) != 0 || !access.computed.empty() ||
+           std::ranges::any_of(access.checked, [&](const Access::Checked& checked) {
+             return checked.at.factor(axis) != 0;
+           });
+  };
+  const auto is_uniform = [&](int number) {
+    for (int axis = partial; axis < static_cast<int>(plan.axes.size()); ++axis)
+      if (depends(number, axis)) return false;
+    return true;
+  };
+  for (const FoldPlan& fold : plan.folds) {
+    if (fold.product.size() != 2) continue;
+    for (int axis = partial - 1; axis >= 0; --axis)
+      for (const std::size_t shared : {0, 1})
+        if (plan.axes[static_cast<std::size_t>(axis)] >= kFewest &&
+            !depends(fold.product[shared], axis) && depends(fold.product[1 - shared], axis) &&
+            is_uniform(fold.product[1 - shared]))
+          return axis;
+  }
+  return partial - 1;
+}
+
 /// Partition of the outermost axes' positions into blocks of lanes: whole inner axes, then a range
-/// of the next one, and some rows of it along the axis outside of that. Values that depend on the
-/// axes further out only are the same for all lanes of a block.
+/// of the next one, and some rows of it along an axis outside of that. Values that depend on the
+/// other axes only are the same for all lanes of a block.
 struct Blocks {
-  Blocks(const std::vector<std::int64_t>& axes, const BlockLimits& limits) {
+  Blocks(const Plan& plan, const BlockLimits& limits) {
+    const std::vector<std::int64_t>& axes = plan.axes;
     const std::int64_t most_lanes = limits.lanes / limits.rows;
     partial = static_cast<int>(axes.size());
     while (partial > 0 && inner * axes[static_cast<std::size_t>(partial - 1)] <= most_lanes)
@@ -36,26 +66,35 @@ struct Blocks {
     stretch = (extent + pieces - 1) / pieces;
     per_outer = (extent + stretch - 1) / stretch;
     if (limits.rows > 1 && partial > 0) {
-      row_extent = axes[static_cast<std::size_t>(partial - 1)];
+      const int axis = row_axis_of(plan, partial);
+      row_extent = axes[static_cast<std::size_t>(axis)];
       rows = std::min(limits.rows, row_extent);
       row_pieces = (row_extent + rows - 1) / rows;
+      if (row_extent > 1) row_axis = axis;
     }
-    for (int i = 0; i < outer_axes(); ++i) outer *= axes[static_cast<std::size_t>(i)];
+    strides.resize(static_cast<std::size_t>(std::max(partial, 0)));
+    std::int64_t stride = extent * inner;
+    for (int axis = partial - 1; axis >= 0; --axis) {
+      strides[static_cast<std::size_t>(axis)] = stride;
+      stride *= axes[static_cast<std::size_t>(axis)];
+      if (axis != row_axis) outer *= axes[static_cast<std::size_t>(axis)];
+    }
   }
 
   std::int64_t count() const { return outer * row_pieces * per_outer; }
   std::int64_t lanes() const { return rows * stretch * inner; }
-  int outer_axes() const { return row_extent > 1 ? partial - 1 : std::max(partial, 0); }
 
-  int partial = -1;             // the axis that is cut, or -1
-  std::int64_t inner = 1;       // positions of the axes inside of it
-  std::int64_t extent = 1;      // its extent
-  std::int64_t stretch = 1;     // how much of it is in a block
-  std::int64_t per_outer = 1;   // blocks along it
-  std::int64_t rows = 1;        // positions of the next axis that are in a block
-  std::int64_t row_extent = 1;  // the extent of that axis; 1 where it is one of the outer ones
-  std::int64_t row_pieces = 1;  // blocks along it
-  std::int64_t outer = 1;       // positions of the axes outside of these
+  int partial = -1;                   // the axis that is cut, or -1
+  std::int64_t inner = 1;             // positions of the axes inside of it
+  std::int64_t extent = 1;            // its extent
+  std::int64_t stretch = 1;           // how much of it is in a block
+  std::int64_t per_outer = 1;         // blocks along it
+  int row_axis = -1;                  // the axis along which a block has rows, or -1
+  std::int64_t rows = 1;              // positions of it that are in a block
+  std::int64_t row_extent = 1;        // its extent
+  std::int64_t row_pieces = 1;        // blocks along it
+  std::int64_t outer = 1;             // positions of the other axes before the one that is cut
+  std::vector<std::int64_t> strides;  // of the axes before the one that is cut, in the results
 };
 
 /// Consumer of results that are stored one after the other: `position` is that of the first lane.
@@ -75,27 +114,31 @@ Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks
   const std::int64_t above = stored ? block / blocks.per_outer : block % all_rows;
   const std::int64_t piece = stored ? block % blocks.per_outer : block / all_rows;
   const std::int64_t outer = above / blocks.row_pieces;
-  std::int64_t rest = outer;
-  for (int axis = blocks.outer_axes() - 1; axis >= 0; --axis) {
+  std::int64_t rest = outer, position = 0;
+  for (int axis = blocks.partial - 1; axis >= 0; --axis) {
+    if (axis == blocks.row_axis) continue;
     const std::int64_t extent = plan.axes[static_cast<std::size_t>(axis)];
     lanes.set_slot(axis, rest % extent);
+    position += rest % extent * blocks.strides[static_cast<std::size_t>(axis)];
     rest /= extent;
   }
   // Blocks of several rows have one size. The last one begins earlier; what another block stores is
   // left to it.
-  const bool several = blocks.row_extent > 1;
+  const bool several = blocks.row_axis >= 0;
+  const std::int64_t row_stride =
+      several ? blocks.strides[static_cast<std::size_t>(blocks.row_axis)] : 0;
   const std::int64_t own = piece * blocks.stretch,
                      own_row = above % blocks.row_pieces * blocks.rows;
   const std::int64_t start = several ? std::min(own, blocks.extent - blocks.stretch) : own;
   const std::int64_t length = std::min(blocks.stretch, blocks.extent - start);
   const std::int64_t row = std::min(own_row, blocks.row_extent - blocks.rows);
-  if (several) lanes.set_slot(blocks.partial - 1, row);
+  if (several) lanes.set_slot(blocks.row_axis, row);
   if (blocks.partial >= 0) lanes.set_slot(blocks.partial, start);
   TESSERA_TRY_DONE(lanes.run(static_cast<int>(blocks.rows * length * blocks.inner)));
   for (std::int64_t r = own_row; r < row + blocks.rows; ++r) {
     const std::int64_t first = ((r - row) * length + own - start) * blocks.inner;
     TESSERA_TRY_DONE(
-        sink(lanes, ((outer * blocks.row_extent + r) * blocks.extent + own) * blocks.inner,
+        sink(lanes, position + r * row_stride + own * blocks.inner,
              {static_cast<int>(first), static_cast<int>((start + length - own) * blocks.inner)}));
   }
   return Done{};
@@ -139,7 +182,7 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
                         Order order, const Sink<T>& sink) {
   for (const std::int64_t extent : plan.axes)
     if (extent == 0) return Done{};
-  const Blocks blocks(plan.axes, block_limits<T>(plan));
+  const Blocks blocks(plan, block_limits<T>(plan));
   const typename Lanes<T>::Setup setup{.plan = plan,
                                        .operands = operands,
                                        .inputs = inputs,
@@ -147,6 +190,7 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
                                        .lanes = static_cast<int>(blocks.lanes()),
                                        .partial = blocks.partial,
                                        .rows = static_cast<int>(blocks.rows),
+                                       .row_axis = blocks.row_axis,
                                        .in_order = options.in_order};
   constexpr double kWorthAThread = 5e5;
   const std::int64_t threads =

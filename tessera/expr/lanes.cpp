@@ -59,7 +59,7 @@ Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
   within_.resize(static_cast<std::size_t>(plan.slots));
   const std::size_t per_row = lanes / static_cast<std::size_t>(setup.rows);
   if (setup.rows > 1) {
-    auto& table = within_[static_cast<std::size_t>(setup.partial - 1)];
+    auto& table = within_[static_cast<std::size_t>(setup.row_axis)];
     table.resize(lanes);
     for (std::size_t lane = 0; lane < lanes; ++lane)
       table[lane] = static_cast<std::int64_t>(lane / per_row);
@@ -162,6 +162,9 @@ typename Lanes<T>::Relative Lanes<T>::relative(const AffinePosition& affine) con
     result.table.clear();
     return result;
   }
+  const auto [least, most] = std::ranges::minmax(result.table);
+  result.least = least;
+  result.most = most;
   result.shape = Relative::Shape::Consecutive;
   for (std::size_t lane = 0; lane < result.table.size(); ++lane)
     if (result.table[lane] != static_cast<std::int64_t>(lane)) {

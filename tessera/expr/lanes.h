@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,8 +27,9 @@ class Lanes {
     std::span<const ConstArray> inputs;
     const std::atomic<bool>* stop = nullptr;
     int lanes = 1;
-    int partial = -1;  // first axis that varies within a row of a block; later ones vary too
-    int rows = 1;      // positions of the axis before it that a block has, one after the other
+    int partial = -1;   // first axis that varies within a row of a block; later ones vary too
+    int rows = 1;       // rows of a block, one after the other
+    int row_axis = -1;  // axis along which they are taken, before the partial one
     bool in_order = false;
   };
   explicit Lanes(const Setup& setup);
@@ -60,6 +62,7 @@ class Lanes {
     enum class Shape { Uniform, Consecutive, Table };
     Shape shape = Shape::Uniform;
     std::vector<std::int64_t> table;
+    std::int64_t least = 0, most = 0;  // of the lanes
   };
   struct AccessState {
     Relative offset;
@@ -70,11 +73,17 @@ class Lanes {
     int begin, end;
   };
   /// Range of lanes in which one factor of a contraction is the same element and the other one has
-  /// them one after the other.
+  /// them at equal distances.
   struct Segment {
     int begin, end;
-    std::int64_t same, consecutive;  // offsets of the first lane
-    int which;                       // the factor that is the same
+    std::int64_t same = 0, consecutive = 0;  // offsets of the first lane
+    std::int64_t pitch = 1;                  // distance of the elements of two lanes
+    int which = 0;                           // the factor that is the same
+  };
+  /// Lanes of a block for which a contraction adds terms.
+  struct Reach {
+    std::vector<Run> runs;
+    std::vector<Segment> segments;
   };
   enum class Storage { None, F32, F64, Lifted };
 
@@ -113,6 +122,9 @@ class Lanes {
   template <class S>
   bool sum_of_products_as(const FoldPlan& fold);
   std::vector<Segment> segments(const FoldPlan& fold, const std::vector<Run>& runs) const;
+  /// Reach at the current position, computed once for all positions that are equally far from the
+  /// ends of the axes.
+  const Reach& reach(const FoldPlan& fold);
 
   void apply_values(const Instruction& instruction, Register& out);
   void apply_integers(const Instruction& instruction, Register& out);
@@ -127,9 +139,10 @@ class Lanes {
       within_;  // by slot: relative positions; empty: does not vary
   std::vector<Register> registers_;
   std::vector<AccessState> accesses_;
-  std::vector<std::int64_t> offsets_;  // scratch
-  Mask valid_;                         // scratch
-  const Mask* active_ = nullptr;       // active lanes of the folds that are running
+  std::vector<std::int64_t> offsets_;                   // scratch
+  Mask valid_;                                          // scratch
+  std::map<std::vector<std::int64_t>, Reach> reaches_;  // by fold, lanes and position
+  const Mask* active_ = nullptr;  // active lanes of the folds that are running
   std::optional<Diagnostic> error_;
 };
 

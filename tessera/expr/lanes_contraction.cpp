@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <span>
+#include <tuple>
 #include <type_traits>
 
 #include "tessera/expr/number.h"
@@ -180,54 +183,63 @@ void add_steps(T* __restrict sums, const T (&a)[kSteps], const T* __restrict b, 
 #if defined(__x86_64__)
 #define TESSERA_HAS_WIDE_STEPS 1
 
-/// The same for any number of lanes from a chunk on, with registers of so many bytes. The last
-/// chunk overlaps the one before it and keeps what that has added. Products are rounded before
-/// they are added, as everywhere else, so that each machine computes the same bits.
-template <int bytes, class T, class S>
-inline __attribute__((always_inline)) void add_wide_steps(T* __restrict sums, const T (&a)[kSteps],
-                                                          const S* __restrict b,
-                                                          std::int64_t stride, int count) {
+/// The same for several rows of sums that read the same b, and any number of lanes from a chunk on,
+/// with registers of so many bytes. The last chunk overlaps the one before it and keeps what that
+/// has added. Products are rounded before they are added, as everywhere else, so that each machine
+/// computes the same bits.
+template <int bytes, int chunk, int rows, int steps, class T, class S>
+inline __attribute__((always_inline)) void add_wide_steps(T* const* sums, const T (*a)[kSteps],
+                                                          const S* b, std::int64_t stride,
+                                                          int count) {
 #if defined(__clang__)
 #pragma clang fp contract(off)
 #endif
-  constexpr int kLanes = bytes / sizeof(T), kVectors = kChunk / kLanes;
+  constexpr int kLanes = bytes / sizeof(T), kVectors = chunk / kLanes;
   // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef T Vector __attribute__((vector_size(bytes)));
   // NOLINTNEXTLINE(modernize-use-using): an alias drops the attribute of a dependent type
   typedef S Stored __attribute__((vector_size(kLanes * sizeof(S))));
-  for (int begin = 0; begin < count; begin += kChunk) {
-    const int at = std::min(begin, count - kChunk);
-    Vector sum[kVectors], before[kVectors];
+  for (int begin = 0; begin < count; begin += chunk) {
+    const int at = std::min(begin, count - chunk);
+    Vector sum[rows][kVectors];
 #pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      std::memcpy(&sum[i], sums + at + i * kLanes, sizeof(Vector));
-      before[i] = sum[i];
-    }
+    for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i)
+        std::memcpy(&sum[row][i], sums[row] + at + i * kLanes, sizeof(Vector));
 #pragma GCC unroll 8
-    for (int step = 0; step < kSteps; ++step)
+    for (int step = 0; step < steps; ++step)
 #pragma GCC unroll 4
       for (int i = 0; i < kVectors; ++i) {
         Stored stored;
         std::memcpy(&stored, b + step * stride + at + i * kLanes, sizeof(Stored));
-        sum[i] = sum[i] + a[step] * __builtin_convertvector(stored, Vector);
+        const Vector read = __builtin_convertvector(stored, Vector);
+#pragma GCC unroll 4
+        for (int row = 0; row < rows; ++row) sum[row][i] = sum[row][i] + a[row][step] * read;
       }
 #pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      if (at != begin) {
-        Vector lane;
-        for (int k = 0; k < kLanes; ++k) lane[k] = static_cast<T>(i * kLanes + k);
-        sum[i] = lane >= static_cast<T>(begin - at) + Vector{} ? sum[i] : before[i];
+    for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) {
+        T* const here = sums[row] + at + i * kLanes;
+        if (at != begin) {
+          Vector before, lane;
+          std::memcpy(&before, here, sizeof(Vector));
+          for (int k = 0; k < kLanes; ++k) lane[k] = static_cast<T>(i * kLanes + k);
+          sum[row][i] = lane >= static_cast<T>(begin - at) + Vector{} ? sum[row][i] : before;
+        }
+        std::memcpy(here, &sum[row][i], sizeof(Vector));
       }
-      std::memcpy(sums + at + i * kLanes, &sum[i], sizeof(Vector));
-    }
   }
 }
 
-template <class T, class S>
-__attribute__((target("avx2"))) void add_steps_avx2(T* __restrict sums, const T (&a)[kSteps],
-                                                    const S* __restrict b, std::int64_t stride,
-                                                    int count) {
-  add_wide_steps<32>(sums, a, b, stride, count);
+/// Two rows at a time: there are 16 registers.
+template <int chunk, int rows, int steps, class T, class S>
+__attribute__((target("avx2"))) void add_steps_avx2(T* const* sums, const T (*a)[kSteps],
+                                                    const S* b, std::int64_t stride, int count) {
+  constexpr int kTogether = std::min(rows, 2);
+  for (int row = 0; row < rows; row += kTogether)
+    add_wide_steps<32, chunk, kTogether, steps>(sums + row, a + row, b, stride, count);
 }
 
 /// Unlike avx2, avx512f contains fused multiply-add, which must not be used.
@@ -236,53 +248,63 @@ __attribute__((target("avx2"))) void add_steps_avx2(T* __restrict sums, const T 
 #else
 #define TESSERA_AVX512_UNFUSED __attribute__((target("avx512f"), optimize("fp-contract=off")))
 #endif
-template <class T, class S>
-TESSERA_AVX512_UNFUSED void add_steps_avx512(T* __restrict sums, const T (&a)[kSteps],
-                                             const S* __restrict b, std::int64_t stride,
-                                             int count) {
-  add_wide_steps<64>(sums, a, b, stride, count);
+template <int chunk, int rows, int steps, class T, class S>
+TESSERA_AVX512_UNFUSED void add_steps_avx512(T* const* sums, const T (*a)[kSteps], const S* b,
+                                             std::int64_t stride, int count) {
+  constexpr int kBytes = std::min<int>(64, chunk * sizeof(T));
+  add_wide_steps<kBytes, chunk, rows, steps>(sums, a, b, stride, count);
 }
 
 /// Adds the steps with the widest registers that the machine has; false where it has none or the
-/// row is short.
-template <class T, class S>
-bool add_wide(T* sums, const T (&a)[kSteps], const S* b, std::int64_t stride, int count) {
+/// rows are short.
+template <int rows, int steps, class T, class S>
+bool add_wide(T* const* sums, const T (*a)[kSteps], const S* b, std::int64_t stride, int count) {
   static const bool kHasAvx512 = __builtin_cpu_supports("avx512f") != 0,
                     kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
-  if (count < kChunk || !kHasAvx2) return false;
-  if (kHasAvx512)
-    add_steps_avx512(sums, a, b, stride, count);
-  else
-    add_steps_avx2(sums, a, b, stride, count);
+  constexpr int kShort = kChunk / 2;
+  if (count < kShort || !kHasAvx2) return false;
+  const bool is_short = count < kChunk;
+  const auto add = kHasAvx512 ? (is_short ? add_steps_avx512<kShort, rows, steps, T, S>
+                                          : add_steps_avx512<kChunk, rows, steps, T, S>)
+                              : (is_short ? add_steps_avx2<kShort, rows, steps, T, S>
+                                          : add_steps_avx2<kChunk, rows, steps, T, S>);
+  add(sums, a, b, stride, count);
   return true;
 }
 #endif
 
-/// sums[lane] += sum over kSteps steps of a * b, where `a` is the same for all lanes and `b` has
-/// them one after the other, from `step` on.
-template <class T, class S>
-void accumulate_row(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t step, int begin,
-                    int end) {
-  T same[kSteps];
-  for (int i = 0; i < kSteps; ++i)
+/// Elements of a factor that is the same for all lanes, from `step` on.
+template <int steps, class T, class S>
+void load_steps(const Factor<S>& a, std::int64_t step, T (&same)[kSteps]) {
+  for (int i = 0; i < steps; ++i)
     same[i] = static_cast<T>(load<S>(a.data, a.start + (step + i) * a.stride));
-  const S* const rows = reinterpret_cast<const S*>(b.data) + b.start + step * b.stride;
+}
+
+/// The same for any number of lanes, without wide registers.
+template <int steps, class T, class S>
+void add_narrow(T* sums, const T (&a)[kSteps], const S* b, std::int64_t stride, int count) {
   int done = 0;
-  const int count = end - begin;
   const auto add = [&]<int chunk>(std::integral_constant<int, chunk>) {
     const int chunks = (count - done) / chunk;
-    add_steps<chunk>(sums + begin + done, same, rows + done, b.stride, chunks);
+    add_steps<chunk>(sums + done, a, b + done, stride, chunks);
     done += chunks * chunk;
   };
+  if constexpr (steps == kSteps) {
+    add(std::integral_constant<int, kChunk>{});
+    add(std::integral_constant<int, 4>{});
+  }
+  for (; done < count; ++done)
+    for (int i = 0; i < steps; ++i)
+      sums[done] = sums[done] + a[i] * static_cast<T>(b[i * stride + done]);
+}
+
+template <int rows, int steps, class T, class S>
+void add_rows(T* const* sums, const T (*a)[kSteps], const S* b, std::int64_t stride, int count) {
 #if defined(TESSERA_HAS_WIDE_STEPS)
   if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>)
-    if (add_wide(sums + begin, same, rows, b.stride, count)) return;
+    if (add_wide<rows, steps>(sums, a, b, stride, count)) return;
 #endif
-  add(std::integral_constant<int, kChunk>{});
-  add(std::integral_constant<int, 4>{});
-  for (; done < count; ++done)
-    for (int i = 0; i < kSteps; ++i)
-      sums[begin + done] = sums[begin + done] + same[i] * static_cast<T>(rows[i * b.stride + done]);
+  for (int row = 0; row < rows; ++row) add_narrow<steps>(sums[row], a[row], b, stride, count);
 }
 
 template <class S>
@@ -290,33 +312,109 @@ bool is_aligned(const Factor<S>& factor) {
   return reinterpret_cast<std::uintptr_t>(factor.data) % alignof(S) == 0;
 }
 
-/// The same over all steps that are whole groups of kSteps; gives their number.
+/// sums[lane] += sum over the steps of a * b, where `a` is the same for all lanes and `b` has them
+/// one after the other, over all steps that are whole groups of kSteps; gives their number.
 template <class T, class S>
-std::int64_t accumulate_rows(T* sums, const Factor<S>& a, Factor<S> b, std::int64_t steps,
+std::int64_t accumulate_rows(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps,
                              int begin, int end) {
   if (!is_aligned(b)) return 0;
-  b.start += begin;
   std::int64_t step = 0;
-  for (; step + kSteps <= steps; step += kSteps) accumulate_row(sums, a, b, step, begin, end);
+  T* const row = sums + begin;
+  for (T same[1][kSteps]; step + kSteps <= steps; step += kSteps) {
+    load_steps<kSteps>(a, step, same[0]);
+    add_rows<1, kSteps>(&row, same,
+                        reinterpret_cast<const S*>(b.data) + b.start + begin + step * b.stride,
+                        b.stride, end - begin);
+  }
   return step;
 }
 
-/// The same for all segments of a block, a group of steps at a time, so that what its rows read
-/// alike is in the cache.
-template <class T, class S, class Segments>
-std::int64_t accumulate_segments(T* sums, const Factor<S> (&factors)[2], const Segments& segments,
-                                 std::int64_t steps) {
-  std::int64_t step = 0;
-  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>) {
-    for (; !segments.empty() && step + kSteps <= steps; step += kSteps)
-      for (const auto& segment : segments) {
-        Factor<S> same = factors[segment.which], consecutive = factors[1 - segment.which];
-        same.start += segment.same;
-        consecutive.start += segment.consecutive;
-        accumulate_row(sums, same, consecutive, step, segment.begin, segment.end);
-      }
+/// Elements of a factor for some steps and lanes, copied so that those of a step are one after the
+/// other. All rows that read them share the copy.
+template <class S>
+class PackedSteps {
+ public:
+  /// Those of a factor from an offset on.
+  template <int steps>
+  const S* packed(const Factor<S>& of, std::int64_t offset, std::int64_t pitch, int count) {
+    const std::byte* const from = of.data + offset * static_cast<std::int64_t>(sizeof(S));
+    if (from == from_ && pitch == pitch_ && count == count_ && steps == steps_)
+      return elements_.data();
+    elements_.resize(static_cast<std::size_t>(steps * count));
+    for (int lane = 0; lane < count; ++lane)
+      for (int i = 0; i < steps; ++i)
+        elements_[static_cast<std::size_t>(i * count + lane)] =
+            load<S>(from, lane * pitch + i * of.stride);
+    from_ = from;
+    pitch_ = pitch;
+    count_ = count;
+    steps_ = steps;
+    return elements_.data();
   }
-  return step;
+
+ private:
+  std::vector<S> elements_;
+  const std::byte* from_ = nullptr;
+  std::int64_t pitch_ = 0;
+  int count_ = 0, steps_ = 0;
+};
+
+/// Segments that are added together, where all of them read the same elements one after the other.
+constexpr std::size_t kRows = 4;
+
+/// Some steps of all segments of a block.
+template <int steps, class T, class S, class Segment>
+void accumulate_steps(T* sums, const Factor<S> (&factors)[2], std::span<const Segment> segments,
+                      std::int64_t step, PackedSteps<S>& copy) {
+  const auto reads_same = [](const Segment& a, const Segment& b) {
+    return a.which == b.which && a.consecutive == b.consecutive && a.pitch == b.pitch &&
+           a.end - a.begin == b.end - b.begin;
+  };
+  for (std::size_t i = 0; i < segments.size();) {
+    const Segment& first = segments[i];
+    const Factor<S>& b = factors[1 - first.which];
+    const int count = first.end - first.begin;
+    const std::int64_t offset = b.start + first.consecutive + step * b.stride;
+    const bool in_place = first.pitch == 1 && is_aligned(b);
+    const S* const read = in_place ? reinterpret_cast<const S*>(b.data) + offset
+                                   : copy.template packed<steps>(b, offset, first.pitch, count);
+    const std::int64_t stride = in_place ? b.stride : count;
+    const bool together = i + kRows <= segments.size() &&
+                          std::ranges::all_of(segments.subspan(i, kRows), [&](const Segment& s) {
+                            return reads_same(first, s);
+                          });
+    const std::size_t rows = together ? kRows : 1;
+    T same[kRows][kSteps];
+    T* row[kRows];
+    for (std::size_t r = 0; r < rows; ++r) {
+      Factor<S> a = factors[first.which];
+      a.start += segments[i + r].same;
+      load_steps<steps>(a, step, same[r]);
+      row[r] = sums + segments[i + r].begin;
+    }
+    if (together)
+      add_rows<kRows, steps>(row, same, read, stride, count);
+    else
+      add_rows<1, steps>(row, same, read, stride, count);
+    i += rows;
+  }
+}
+
+/// The same for all steps, a group of them at a time, so that what the rows of a block read alike
+/// is in the cache; false where there are no segments.
+template <class T, class S, class Segment>
+bool accumulate_segments(T* sums, const Factor<S> (&factors)[2],
+                         const std::vector<Segment>& segments, std::int64_t steps) {
+  if (segments.empty()) return false;
+  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>) {
+    const std::span<const Segment> all(segments);
+    PackedSteps<S> copy;
+    std::int64_t step = 0;
+    for (; step + kSteps <= steps; step += kSteps)
+      accumulate_steps<kSteps>(sums, factors, all, step, copy);
+    for (; step < steps; ++step) accumulate_steps<1>(sums, factors, all, step, copy);
+  }
+  return true;
 }
 
 /// sums[lane] += sum over the steps of a * b.
@@ -387,21 +485,59 @@ std::vector<typename Lanes<T>::Segment> Lanes<T>::segments(const FoldPlan& fold,
   for (const Run& run : runs) {
     lanes += run.end - run.begin;
     for (int lane = run.begin; lane < run.end;) {
-      const auto grows = [&](int which, int at, std::int64_t step) {
-        return offset(which, at + 1) - offset(which, at) == step;
+      const auto growth = [&](int which, int at) {
+        return offset(which, at + 1) - offset(which, at);
       };
-      int which = 0, end = lane + 1;
-      const auto goes_on = [&](int same) {
-        return end < run.end && grows(same, end - 1, 0) && grows(1 - same, end - 1, 1);
-      };
-      if (!goes_on(0) && goes_on(1)) which = 1;
-      while (goes_on(which)) ++end;
-      result.push_back({lane, end, offset(which, lane), offset(1 - which, lane), which});
-      lane = end;
+      Segment segment{.begin = lane, .end = lane + 1};
+      for (const int same : {0, 1})
+        if (lane + 1 < run.end && growth(same, lane) == 0 && growth(1 - same, lane) != 0) {
+          segment.which = same;
+          segment.pitch = growth(1 - same, lane);
+          break;
+        }
+      const int which = segment.which;
+      int& end = segment.end;
+      while (end < run.end && growth(which, end - 1) == 0 &&
+             growth(1 - which, end - 1) == segment.pitch)
+        ++end;
+      segment.same = offset(which, lane);
+      segment.consecutive = offset(1 - which, lane);
+      result.push_back(segment);
+      lane = segment.end;
     }
   }
   if (static_cast<int>(result.size()) * kShortest > lanes) return {};
+  // Those that read the same elements come one after the other.
+  std::ranges::stable_sort(result, {}, [](const Segment& segment) {
+    return std::tuple(segment.which, segment.consecutive, segment.pitch);
+  });
   return result;
+}
+
+template <class T>
+const typename Lanes<T>::Reach& Lanes<T>::reach(const FoldPlan& fold) {
+  constexpr std::size_t kMostReaches = 256;
+  constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::min();
+  std::vector<std::int64_t> key{&fold - setup_.plan.folds.data(), count_};
+  bool by_position = fold.product_when < 0;
+  for (const int number : fold.product) {
+    const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
+    const AccessState& state = accesses_[static_cast<std::size_t>(number)];
+    by_position = by_position && access.computed.empty();
+    for (std::size_t i = 0; i < access.checked.size(); ++i) {
+      const std::int64_t start = uniform_part(access.checked[i].at);
+      const bool is_inside = integer::add(start, state.checked[i].least) >= 0 &&
+                             integer::add(start, state.checked[i].most) < access.checked[i].size;
+      key.push_back(is_inside ? kInside : start);
+    }
+  }
+  if (!by_position || reaches_.size() >= kMostReaches) reaches_.clear();
+  const auto [here, fresh] = reaches_.try_emplace(std::move(key));
+  if (fresh) {
+    valid_runs(fold, here->second.runs);
+    if (std::is_floating_point_v<T>) here->second.segments = segments(fold, here->second.runs);
+  }
+  return here->second;
 }
 
 template <class T>
@@ -424,10 +560,17 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
     (decides(fold, loop.slot) ? outer : inner).push_back(&loop);
     position_[static_cast<std::size_t>(loop.slot)] = 0;
   }
+  // The innermost loop is a long one where there is one, as that over the channels of a
+  // convolution, otherwise the last one.
   const FoldPlan::Loop* innermost = nullptr;
-  if (!inner.empty()) {
-    innermost = inner.back();
-    inner.pop_back();
+  for (const std::int64_t least : {std::int64_t{kSteps}, std::int64_t{2}, std::int64_t{1}}) {
+    const auto here =
+        std::ranges::find_if(inner.rbegin(), inner.rend(),
+                             [&](const FoldPlan::Loop* loop) { return loop->extent >= least; });
+    if (here == inner.rend()) continue;
+    innermost = *here;
+    inner.erase(std::next(here).base());
+    break;
   }
 
   static const S kOne = [] {
@@ -464,19 +607,14 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
     }
     return false;
   };
-  std::vector<Run> runs;
   do {
     if (stopped()) {
       error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};
       return false;
     }
     if (!execute(fold.product_code)) return false;
-    valid_runs(fold, runs);
+    const auto& [runs, rows] = reach(fold);
     if (runs.empty()) continue;
-    std::vector<Segment> rows;
-    if (std::is_floating_point_v<T> && is_aligned(factors[0]) && is_aligned(factors[1]) &&
-        steps >= kSteps)
-      rows = segments(fold, runs);
     for (std::size_t i = 0; i < fold.product.size(); ++i) {
       const auto number = static_cast<std::size_t>(fold.product[i]);
       const auto& within = accesses_[number].offset.table;
@@ -495,11 +633,8 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       for (std::size_t i = 0; i < fold.product.size(); ++i)
         factors[i].start =
             uniform_part(setup_.plan.accesses[static_cast<std::size_t>(fold.product[i])].offset);
-      const std::int64_t done = accumulate_segments(sums, factors, rows, steps);
-      if (done == steps) continue;
-      Factor<S> rest[2] = {factors[0], factors[1]};
-      for (Factor<S>& factor : rest) factor.start += done * factor.stride;
-      for (const Run& run : runs) kernel(sums, rest[0], rest[1], steps - done, run.begin, run.end);
+      if (accumulate_segments(sums, factors, rows, steps)) continue;
+      for (const Run& run : runs) kernel(sums, factors[0], factors[1], steps, run.begin, run.end);
     } while (advance(inner));
   } while (advance(outer));
   return true;
@@ -512,6 +647,7 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
   template bool Lanes<T>::sum_of_products(const FoldPlan&);               \
   template std::vector<Lanes<T>::Segment> Lanes<T>::segments(             \
       const FoldPlan&, const std::vector<Lanes<T>::Run>&) const;          \
+  template const Lanes<T>::Reach& Lanes<T>::reach(const FoldPlan&);       \
   template void Lanes<T>::valid_runs(const FoldPlan&, std::vector<Lanes<T>::Run>&);
 TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE

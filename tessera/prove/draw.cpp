@@ -27,23 +27,25 @@ std::int64_t drawn(std::span<const Weighted> from, Rng& rng) {
 }
 
 constexpr std::array<Weighted, 5> kAxes = {{{1, 2}, {2, 4}, {3, 4}, {4, 2}, {5, 1}}};
+constexpr std::array<Weighted, 5> kLargerAxes = {{{4, 1}, {5, 2}, {6, 2}, {7, 2}, {8, 1}}};
 constexpr std::array<Weighted, 3> kGroups = {{{1, 3}, {2, 3}, {3, 1}}};
 constexpr std::array<Weighted, 3> kEntries = {{{1, 5}, {2, 2}, {0, 1}}};  // strides, pads
 constexpr std::array<Weighted, 3> kHalves = {{{0, 3}, {1, 4}, {2, 2}}};   // r of a window 2*r + 1
 
 class Draw {
  public:
-  Draw(const SizeRelations& relations, std::optional<Spread> apart, Rng& rng)
-      : relations_(relations), apart_(apart), rng_(rng) {
+  Draw(const SizeRelations& relations, std::optional<Spread> apart, Rng& rng,
+       std::span<const Weighted> axes = kAxes)
+      : relations_(relations), apart_(apart), rng_(rng), axes_(axes) {
     const GraphSymbols& symbols = relations.symbols;
     const auto add = [&](const std::string& name, std::span<const Weighted> from) {
       if (!relations.solved.contains(name)) free_.emplace(name, from);
     };
     for (const std::string& name : symbols.attributes) add(name, kGroups);
     for (const std::string& name : symbols.entries) add(name, kEntries);
-    for (const auto& [name, part] : relations.parts) add(name, kAxes);
+    for (const auto& [name, part] : relations.parts) add(name, axes);
     for (const std::string& name : symbols.sizes)
-      add(name, symbols.axes.contains(name) ? kAxes : std::span<const Weighted>(kHalves));
+      add(name, symbols.axes.contains(name) ? axes : std::span<const Weighted>(kHalves));
   }
 
   std::optional<SizeValues> values() {
@@ -69,7 +71,7 @@ class Draw {
     std::set<std::int64_t> taken;
     for (const auto& [name, from] : free_) {
       std::int64_t value = drawn(from, rng_);
-      for (int again = 0; apart && from.data() == kAxes.data() && again < 8; ++again) {
+      for (int again = 0; apart && from.data() == axes_.data() && again < 8; ++again) {
         if (!taken.contains(value)) break;
         value = drawn(from, rng_);
       }
@@ -87,7 +89,7 @@ class Draw {
     std::vector<std::string> axes;
     std::int64_t group = 1;
     for (const auto& [name, from] : free_) {
-      if (from.data() == kAxes.data())
+      if (from.data() == axes_.data())
         axes.push_back(name);
       else if (from.data() == kGroups.data() && round < 10)
         values_[name] = ++group;
@@ -156,6 +158,7 @@ class Draw {
   const SizeRelations& relations_;
   std::optional<Spread> apart_;
   Rng& rng_;
+  std::span<const Weighted> axes_;  // sizes of axes
   std::map<std::string, std::span<const Weighted>, std::less<>> free_;
   SizeValues values_;
 };
@@ -180,6 +183,10 @@ std::int64_t integer_in(Numbers numbers, DType dtype, Rng& rng) {
 
 std::optional<SizeValues> draw_sizes(const SizeRelations& relations, Rng& rng) {
   return Draw(relations, {}, rng).values();
+}
+
+std::optional<SizeValues> draw_larger_sizes(const SizeRelations& relations, Rng& rng) {
+  return Draw(relations, {}, rng, kLargerAxes).values();
 }
 
 std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spread, Rng& rng) {

@@ -13,6 +13,9 @@ namespace tessera::prove {
 /// sometimes equal ones and ones. Nothing where none were found.
 std::optional<SizeValues> draw_sizes(const SizeRelations& relations, Rng& rng);
 
+/// The same with axes of 4 to 8: windows have several positions, and tables several rows.
+std::optional<SizeValues> draw_larger_sizes(const SizeRelations& relations, Rng& rng);
+
 /// How sizes are spread that are to be like no others: growing with the names of the symbols, the
 /// other way round, or in any order.
 enum class Spread { Up, Down, Any };

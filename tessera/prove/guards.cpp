@@ -144,13 +144,6 @@ class Attainment {
   certify::Step step_{.kind = Kind::Attain};
 };
 
-/// Whether a size has a part that is a product of several atoms.
-bool has_product(const Dim& size) {
-  return std::ranges::any_of(size.parts(), [](const Dim::Part& part) {
-    return !part.product.is(1) && part.product.factors().size() > 1;
-  });
-}
-
 }  // namespace
 
 bool remove_void(const Spot& spot) {
@@ -160,6 +153,7 @@ bool remove_void(const Spot& spot) {
     return spot.take({.kind = Kind::Void, .reasons = {*reason}});
   // Contradictions of guards with products of symbols, such as g*f + i >= 2*f, are searched from
   // the negated guard, whose products are the multipliers of the other premises.
+  const auto has_product = [&](const Dim& guard) { return spot.arithmetic.has_product(guard); };
   if (std::ranges::none_of(guards, has_product) ||
       spot.arithmetic.hold_together(spot.site.premises))
     return false;
@@ -178,7 +172,8 @@ bool remove_void(const Spot& spot) {
 bool solve(const Spot& spot) {
   const Term& term = spot.term();
   for (const Dim& guard : term.guards) {
-    if (!has(term.guards, -guard) && (-guard).least().value_or(-1) < 0) continue;
+    if (!spot.arithmetic.has_negation(term.guards, guard) && (-guard).least().value_or(-1) < 0)
+      continue;
     for (std::size_t i = 0; i < term.bound.size(); ++i) {
       const auto value = zero_of(guard, term.bound[i]);
       if (value && spot.take({.kind = Kind::Solve, .item = i, .dims = {*value}})) return true;

@@ -132,9 +132,11 @@ Draws draw_instances(const Graph& with_attributes, const Graph& target_with_attr
   const SizeRelations fit = fitting(source, target, *relations);
   const Sizes follow = following(*relations, fit);
   Draws draws;
-  for (int i = 0; i < (fixed ? std::min(options.tries, 2) : options.tries); ++i) {
+  const int larger = options.tries >= kThorough ? kLargerTries : 0;
+  for (int i = 0; i < (fixed ? std::min(options.tries, 2) : options.tries + larger); ++i) {
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) break;
-    std::optional<SizeValues> sizes = draw_sizes(i % 2 == 0 ? fit : *relations, rng);
+    const auto draw = i < options.tries ? draw_sizes : draw_larger_sizes;
+    std::optional<SizeValues> sizes = draw(i % 2 == 0 ? fit : *relations, rng);
     if (!sizes) continue;
     const auto sized = bound(source, *sizes);
     if (!sized) continue;

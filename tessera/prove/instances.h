@@ -22,8 +22,12 @@ struct Draws {
   std::optional<Refuted> no_target = {};  // sizes that the target does not take
 };
 
-/// Instances of two graphs at random sizes that satisfy the guard, `options.tries` of them at most;
-/// it ends early where `visit` says no.
+/// Tries of a search that is more than a quick look, and those that it makes at larger sizes
+/// besides.
+inline constexpr int kThorough = 20, kLargerTries = 4;
+
+/// Instances of two graphs at random sizes that satisfy the guard, `options.tries` of them at most
+/// and then some at larger sizes; it ends early where `visit` says no.
 Draws draw_instances(const Graph& source, const Graph& target, const Guard& guard,
                      const Options& options,
                      const std::function<bool(const Instance&, Rng&)>& visit);

@@ -265,8 +265,8 @@ Verdict prove_related(const Graph& source, const Graph& target, const SourceRela
   split.cases = false;
   split.named_reals = false;
   std::string why, ignored;
-  Arithmetic alone;
-  Arithmetic& arithmetic = options.arithmetic != nullptr ? *options.arithmetic : alone;
+  std::optional<Arithmetic> alone;
+  Arithmetic& arithmetic = options.arithmetic != nullptr ? *options.arithmetic : alone.emplace();
   const auto& [given, own] = relations;
   const std::vector<Guard> guards = further_guards(source, target, own);
   for (const Guard& guard : guards) {

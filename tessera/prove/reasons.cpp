@@ -193,10 +193,7 @@ const Arithmetic::Polynomial& Arithmetic::converted(const Dim& dim) {
 std::optional<Arithmetic::Product> Arithmetic::quotient(Product whole, Product part) {
   if (whole == part) return 0;
   if (part == 0) return whole;
-  // Two products of equally many are different ones.
-  if (infos_[whole].atoms.size() <= infos_[part].atoms.size() ||
-      (infos_[part].mask & ~infos_[whole].mask) != 0)
-    return std::nullopt;
+  if (!may_divide(whole, part)) return std::nullopt;
   const auto [memo, fresh] = quotients_.try_emplace(std::uint64_t{whole} << 32 | part);
   if (!fresh) return memo->second;
   const auto &all = infos_[whole].atoms, &taken = infos_[part].atoms;
@@ -241,7 +238,7 @@ class Search {
     for (std::size_t i = 0; i < linears_.size(); ++i) {
       if (premises_.without == i) continue;
       for (const auto& [part, coefficient] : *linears_[i]) {
-        if ((coefficient < 0) != (negative < 0)) continue;
+        if ((coefficient < 0) != (negative < 0) || !arithmetic_.may_divide(product, part)) continue;
         const auto multiplier = arithmetic_.quotient(product, part);
         if (!multiplier || !arithmetic_.infos_[*multiplier].natural) continue;
         // Multiples of a number lead everywhere: only if they meet what is there.
@@ -297,8 +294,10 @@ class Search {
   Arithmetic::Linear without(const Arithmetic::Linear& rest, std::int64_t scale,
                              const Arithmetic::Linear& premise, Arithmetic::Product multiplier,
                              std::int64_t often) {
-    Arithmetic::Linear result = rest;
-    for (auto& [product, coefficient] : result) coefficient *= scale;
+    Arithmetic::Linear result;
+    result.reserve(rest.size() + premise.size());
+    for (const auto& [product, coefficient] : rest)
+      result.emplace_back(product, coefficient * scale);
     for (const auto& [product, coefficient] : premise) {
       const Arithmetic::Product whole = arithmetic_.times(product, multiplier);
       const auto here = std::ranges::find(result, whole, [](const auto& p) { return p.first; });
@@ -357,6 +356,20 @@ bool Arithmetic::hold_together(const std::vector<Dim>& premises) {
   points.words.fill(~std::uint64_t{0});
   for (const Dim& premise : premises) points.keep(polynomial(premise).second.natural);
   return !points.empty();
+}
+
+bool Arithmetic::has_product(const Dim& size) {
+  return std::ranges::any_of(linear(size),
+                             [&](const auto& part) { return infos_[part.first].atoms.size() > 1; });
+}
+
+bool Arithmetic::has_negation(const std::vector<Dim>& list, const Dim& e) {
+  const Linear& wanted = linear(e);
+  return std::ranges::any_of(list, [&](const Dim& other) {
+    return std::ranges::equal(wanted, linear(other), [](const auto& a, const auto& b) {
+      return a.first == b.first && a.second == -b.second;
+    });
+  });
 }
 
 std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises) {

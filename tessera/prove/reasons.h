@@ -34,6 +34,10 @@ class Arithmetic {
   std::optional<certify::Reason> reason_for(const Dim& e, const Premises& premises);
   /// Whether premises hold together at one of the points: if so, they do not contradict each other.
   bool hold_together(const std::vector<Dim>& premises);
+  /// Whether a size has a part that is a product of several atoms.
+  bool has_product(const Dim& size);
+  /// Whether -e is in the list.
+  bool has_negation(const std::vector<Dim>& list, const Dim& e);
 
  private:
   friend class Search;
@@ -74,6 +78,13 @@ class Arithmetic {
   Values operation_values(const Dim& atom);
   Product product_of(std::vector<std::uint32_t> atoms);
   std::optional<Product> quotient(Product whole, Product part);
+  /// Whether a product may be a multiple of another one, as far as is plain to see.
+  bool may_divide(Product whole, Product part) const {
+    if (part == 0 || part == whole) return true;
+    const Info &all = infos_[whole], &taken = infos_[part];
+    // Two products of equally many are different ones.
+    return all.atoms.size() > taken.atoms.size() && (taken.mask & ~all.mask) == 0;
+  }
   Product times(Product a, Product b);
 
   std::map<Dim, std::uint32_t> atoms_;

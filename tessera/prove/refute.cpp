@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
 constexpr std::size_t kMostInstances = 4;
-constexpr int kThorough = 20;  // tries of a search that is more than a quick look
 
 /// A clear difference on an input, in numbers or in shape.
 Expected<std::optional<Refuted>> difference(const JointGraph& joint, const SizeValues& sizes,
@@ -99,10 +98,14 @@ Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
                const Options& options) {
   std::optional<Refuted> refuted, other_shape;
   std::vector<Instance> instances;  // the first ones
+  std::optional<Instance> last;     // a larger one
   const Draws draws =
       draw_instances(source, target, guard, options, [&](const Instance& instance, Rng& rng) {
         auto found = distinguished(instance, options, rng);
-        if (!found && instances.size() < kMostInstances) instances.push_back(instance);
+        if (!found && instances.size() < kMostInstances)
+          instances.push_back(instance);
+        else if (!found)
+          last = instance;
         // Numbers say more than shapes that do not fit.
         if (found && !found->position.empty())
           refuted = std::move(found);
@@ -110,6 +113,7 @@ Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
           other_shape = std::move(found);
         return !refuted;
       });
+  if (last) instances.push_back(*std::move(last));
   for (const Instance& instance : instances)
     if (!refuted && options.tries >= kThorough)
       refuted = distinguished_by_recipes(instance, options);

@@ -26,9 +26,19 @@ Guard missing(const SizeRelations& given, const Expected<SizeRelations>& needed,
   return needed ? beyond(given, *needed) : otherwise;
 }
 
+/// Whether a graph takes all sizes: then it does so under any further condition.
+bool takes_all_sizes(const SizeRelations& relations) {
+  return relations.solved.empty() && relations.open.empty() && relations.parts.empty() &&
+         relations.broadcasts.empty();
+}
+
 /// What the other direction needs: the target is there, so its sizes fit; do those of the source?
-Expected<Guard> missing_backwards(const Rule& rule) {
+/// `source` are its relations, where they are known.
+Expected<Guard> missing_backwards(const Rule& rule,
+                                  const std::optional<prove::SourceRelations>& source = {}) {
   TESSERA_TRY(const SizeRelations own, relate_sizes(rule.target, {}, prove::Broadcasting::Open));
+  if (rule.guard.empty() && source && takes_all_sizes(source->given) && own.solved.empty())
+    return Guard{};
   TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
   TESSERA_TRY(const SizeRelations all, relate_sizes(rule.source, given));
   return beyond(given, all);
@@ -87,7 +97,7 @@ Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& opti
   if (!more.empty())
     return refuted_or("needs a guard that it does not state: " + to_text(more), rule, options);
   if (rule.both_ways) {
-    TESSERA_TRY(const Guard back, missing_backwards(rule));
+    TESSERA_TRY(const Guard back, missing_backwards(rule, relations));
     if (!back.empty()) return Verdict(Unknown{"holds the other way only where " + to_text(back)});
   }
   proved.guard = rule.guard;

@@ -54,9 +54,12 @@ class SmallVector {
   void reserve(std::size_t capacity) {
     if (capacity > capacity_) grow(capacity);
   }
-  void push_back(T item) {
+  void push_back(T item) { emplace_back(std::move(item)); }
+  /// Constructs an element at the end; arguments must not refer to elements of this vector.
+  template <class... Args>
+  void emplace_back(Args&&... args) {
     if (size_ == capacity_) grow(2 * capacity_);
-    std::construct_at(data_ + size_, std::move(item));
+    std::construct_at(data_ + size_, std::forward<Args>(args)...);
     ++size_;
   }
   /// Appends a range, which must not belong to this vector.

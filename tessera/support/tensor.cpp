@@ -66,12 +66,12 @@ Tensor Tensor::of_strings(std::vector<std::int64_t> shape, std::vector<std::stri
 
 double number_at(const Tensor& tensor, std::int64_t position) {
   const std::byte* memory = tensor.bytes.data();
+  if (tensor.dtype == DType::F32) return load<float>(memory, position);  // as most are
   if (is_small(tensor.dtype) && is_float(tensor.dtype))
     return decoded(tensor.dtype, load<std::uint8_t>(memory, position));
   switch (tensor.dtype) {
     case DType::F16: return to_float(load<Half>(memory, position));
     case DType::BF16: return to_float(load<BFloat16>(memory, position));
-    case DType::F32: return load<float>(memory, position);
     case DType::F64: return load<double>(memory, position);
     case DType::U64: return static_cast<double>(load<std::uint64_t>(memory, position));
     default: return static_cast<double>(integer_at(tensor, position));

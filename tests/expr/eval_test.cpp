@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -167,9 +168,14 @@ struct Evaluated {
   std::vector<double> numbers = {};
 };
 
+struct Run {
+  int threads = 1;
+  std::size_t offset = 0;  // of the operands in memory, in bytes
+};
+
 template <class T = double>
 Evaluated evaluate(const std::string& text, const std::vector<std::vector<std::int64_t>>& shapes,
-                   int threads = 1) {
+                   const Run& run = {}) {
   Evaluated result;
   auto definition = parse_definition(text);
   EXPECT_TRUE(definition) << to_string(definition.error());
@@ -187,19 +193,25 @@ Evaluated evaluate(const std::string& text, const std::vector<std::vector<std::i
   const std::int64_t count = element_count(shape).value();
   Buffer buffer(static_cast<std::size_t>(count * byte_width(types[0].dtype)));
   std::vector<ConstArray> arrays;
-  for (const Tensor& input : result.inputs) arrays.push_back({input.dtype, input.bytes.data()});
+  std::vector<std::vector<std::byte>> moved;
+  for (const Tensor& input : result.inputs) {
+    const auto bytes = input.bytes.view();
+    std::vector<std::byte>& copy = moved.emplace_back(run.offset + bytes.size());
+    std::ranges::copy(bytes, copy.begin() + static_cast<std::ptrdiff_t>(run.offset));
+    arrays.push_back({input.dtype, copy.data() + run.offset});
+  }
   const MutableArray into{types[0].dtype, buffer.data()};
   result.done =
-      eval<T>(*definition, result.sizes, arrays, std::span(&into, 1), {.threads = threads});
+      eval<T>(*definition, result.sizes, arrays, std::span(&into, 1), {.threads = run.threads});
   const Tensor out{types[0].dtype, shape, std::move(buffer).freeze()};
   for (std::int64_t i = 0; i < count; ++i) result.numbers.push_back(number_at(out, i));
   return result;
 }
 
-void expect_as_naive(const std::string& text,
-                     const std::vector<std::vector<std::int64_t>>& shapes) {
+void expect_as_naive(const std::string& text, const std::vector<std::vector<std::int64_t>>& shapes,
+                     std::size_t offset = 0) {
   SCOPED_TRACE(text);
-  const Evaluated fast = evaluate(text, shapes, 2);
+  const Evaluated fast = evaluate(text, shapes, {.threads = 2, .offset = offset});
   ASSERT_TRUE(fast.done) << to_string(fast.done.error());
   Naive naive{.operands = {}, .sizes = fast.sizes};
   for (std::size_t i = 0; i < fast.inputs.size(); ++i)
@@ -246,15 +258,43 @@ TEST(Eval, SumsOverPaddingStridesAndMergedAxes) {
       "f, c, r, s] }";
   expect_as_naive(conv, {{1, 4, 9, 8}, {6, 2, 3, 3}});
   expect_as_naive(conv, {{2, 2, 5, 40}, {2, 1, 2, 5}});
-  expect_as_naive(conv, {{1, 32, 9, 14}, {6, 16, 3, 3}});
-  expect_as_naive(conv, {{1, 32, 5, 90}, {18, 16, 3, 3}});
+  expect_as_naive(conv, {{1, 18, 9, 14}, {6, 9, 3, 3}});
+  expect_as_naive(conv, {{1, 18, 5, 90}, {18, 9, 3, 3}});
   // Blocks of several rows of one channel, and rows of which a block has a single element.
-  expect_as_naive(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}});
-  const Evaluated single = evaluate<float>(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}}),
-                  twice = evaluate(conv, {{1, 32, 19, 65}, {4, 16, 3, 3}});
+  expect_as_naive(conv, {{1, 18, 19, 65}, {4, 9, 3, 3}});
+  const Evaluated single = evaluate<float>(conv, {{1, 18, 19, 65}, {4, 9, 3, 3}}),
+                  twice = evaluate(conv, {{1, 18, 19, 65}, {4, 9, 3, 3}});
   ASSERT_EQ(single.numbers.size(), twice.numbers.size());
   for (std::size_t i = 0; i < single.numbers.size(); ++i)
     ASSERT_NEAR(single.numbers[i], twice.numbers[i], 1e-4) << i;
+}
+
+TEST(Eval, SumsInBlocksOfSeveralChannels) {
+  const char* const strided =
+      "define(x: f32[#n, #c, #h, #w], k: f32[#f, #c, #r, #s]) {"
+      "  out: f32[n, f, y: floor_div(#h + 2 - #r, 2) + 1, z: floor_div(#w + 2 - #s, 2) + 1] ="
+      "    sum(c, r, s) (x[n, c, y*2 + r - 1, z*2 + s - 1] else 0.0) * k[f, c, r, s] }";
+  const char* const unpadded =
+      "define(x: f32[#n, #c, #h, #w], k: f32[#f, #c, #r, #s]) {"
+      "  out: f32[n, f, y: #h - #r + 1, z: #w - #s + 1] ="
+      "    sum(c, r, s) x[n, c, y + r, z + s] * k[f, c, r, s] }";
+  expect_as_naive(strided, {{1, 9, 9, 45}, {9, 9, 3, 3}});
+  expect_as_naive(strided, {{1, 3, 20, 30}, {5, 3, 5, 5}});
+  expect_as_naive(unpadded, {{1, 9, 11, 26}, {6, 9, 3, 3}});
+  expect_as_naive(unpadded, {{1, 40, 14, 13}, {10, 40, 1, 1}});
+  expect_as_naive(unpadded, {{1, 9, 4, 150}, {4, 9, 2, 2}});
+}
+
+TEST(Eval, MultipliesByATransposedMatrixAndReadsFromAnyAddress) {
+  const char* const transposed =
+      "define(a: f32[#m, #k], b: f32[#n, #k]) {"
+      "  out: f32[m, n] = sum(k) a[m, k] * b[n, k] }";
+  for (const std::size_t offset : {0, 1}) {
+    expect_as_naive(transposed, {{13, 67}, {83, 67}}, offset);
+    expect_as_naive(transposed, {{9, 64}, {10, 64}}, offset);
+    expect_as_naive(kMatmul, {{13, 67}, {67, 83}}, offset);
+    expect_as_naive(kMatmul, {{5, 3}, {3, 19}}, offset);
+  }
 }
 
 TEST(Eval, SumsUnderAConditionWithComputedIndices) {
