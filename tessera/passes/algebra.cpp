@@ -104,14 +104,15 @@ Expected<std::set<std::string>> normalization_rules(bool exact) {
   return names;
 }
 
-Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
-  const Expected<rules::RuleSet>& rules = rule_set(exact);
+Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& changes) {
+  const Expected<rules::RuleSet>& rules = rule_set(options.exact);
   if (!rules) return rules.error();
   return Rewriter::Rewrite(
-      [&rules = *rules, &changes, is_sensitive = SensitiveNodes()](
+      [&rules = *rules, &changes, disabled = options.disabled, is_sensitive = SensitiveNodes()](
           Rewriter& out, std::size_t index) mutable -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];
         for (const auto& pattern : rules.rooted_at(*node.op)) {
+          if (disabled.contains(pattern->rule.name)) continue;
           for (const rules::Match& match :
                rules::matches_at(out.made(), out.made().nodes()[index], pattern, out)) {
             const auto target = rules::target_of(out.made(), match);

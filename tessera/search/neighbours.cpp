@@ -77,7 +77,8 @@ Expected<Graph> RewriteMoves::normalized(const Graph& graph,
   Graph current = graph;
   for (int round = 0; round < kMostRounds; ++round) {
     passes::Changes by_rules, rest;
-    TESSERA_TRY(passes::Rewriter::Rewrite helpful, passes::rule_rewrite(exact_, by_rules));
+    TESSERA_TRY(passes::Rewriter::Rewrite helpful,
+                passes::rule_rewrite({.exact = exact_}, by_rules));
     TESSERA_TRY(current, passes::Rewriter(current, {passes::fold_rewrite(kNumbers, rest),
                                                     passes::data_movement_rewrite(rest),
                                                     passes::cse_rewrite(rest), std::move(helpful)})
