@@ -48,6 +48,7 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   std::optional<SearchReport> found;
   if (search) {
     search->exact = options.passes.numerics == "exact";
+    search->trials = options.passes.explain;
     auto better = search_graph(model->graph,
                                {.threads = options.threads,
                                 .passes = {.exact = search->exact},

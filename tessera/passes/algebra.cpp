@@ -23,8 +23,8 @@ bool has_one_root(const rules::Rule& rule) {
 Expected<std::vector<rules::Rule>> helpful_rules(bool exact) {
   TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped_by_hand());
   std::erase_if(rules, [&](const rules::Rule& rule) {
-    return rule.helps == rules::Helps::Unknown || !has_one_root(rule) ||
-           (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
+    return rule.helps == rules::Helps::Unknown || rule.helps == rules::Helps::WithMutant ||
+           !has_one_root(rule) || (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
   });
   return rules;
 }
