@@ -152,7 +152,7 @@ class GraphReader:
                     shapes.append(self.broadcast()) if r.at("*") else where.append(r.condition())
                     more = r.accept(",")
             else:
-                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere"), ("helps", "smaller")), f"{word} is not known")
+                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere"), ("helps", "smaller"), ("helps", "mutants")), f"{word} is not known")
                 both = both or word == "both"
         inputs, source = self.inputs(), self.body()
         r.expect("target")

@@ -166,6 +166,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   }
   options.max_error = flags.max_error;
   options.keep_graph = flags.keep_graph;
+  options.store = existing_store(flags.store, context);
   return options;
 }
 

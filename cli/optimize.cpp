@@ -48,6 +48,7 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   std::optional<SearchReport> found;
   if (search) {
     search->exact = options.passes.numerics == "exact";
+    search->trials = options.passes.explain;
     auto better = search_graph(model->graph,
                                {.threads = options.threads,
                                 .passes = {.exact = search->exact},
@@ -68,7 +69,13 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
     report::EventLog log("optimize");
     log.add(report::Target{.numerics = options.passes.numerics});
     add_model(log, original, options.from);
-    TESSERA_TRY_DONE(add_pass_records(log, made->log));
+    TESSERA_TRY(const std::vector<RewriteGain> gains,
+                rewrite_gains(original.graph, made->log,
+                              {.code = {.threads = options.threads,
+                                        .passes = pass_options(options.passes),
+                                        .cache = context.default_cache()},
+                               .store = existing_store(options.search.costs, context)}));
+    TESSERA_TRY_DONE(add_pass_records(log, made->log, gains));
     if (found) TESSERA_TRY_DONE(add_search(log, *found));
     add_rewritten_graph(
         log, {.which = "optimized", .original = original.graph, .rewritten = model->graph});

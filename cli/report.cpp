@@ -34,8 +34,7 @@ Expected<Done> add_expected(const NativeRunner& native, const CompileFlags& flag
   TESSERA_TRY(CompileModelOptions compile, compile_options(flags, context, line));
   compile.code.contraction_dtype = native.compiled()->contraction_dtype;
   cost::ModelOptions cost_as = cost_options(store, compile.code, context);
-  std::error_code error;  // nothing is measured here: no store is made
-  if (!std::filesystem::exists(cost_as.store, error)) cost_as.store.clear();
+  cost_as.store = existing_store(store, context);  // nothing is measured here: no store is made
   TESSERA_TRY(const auto costs, cost::open_model(cost_as));
   std::map<std::size_t, const cost::Kernel*> ends;
   const cost::Estimate estimate = costs->estimate(native.program(), native.compiled()->report);

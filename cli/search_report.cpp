@@ -43,6 +43,38 @@ void print_choice(const SearchReport& report, const search::Choice& choice, bool
   }
 }
 
+/// Mutants on their own: what each would bring where it does best, and what its correction takes.
+void print_trials(const std::vector<search::MutantTrial>& trials) {
+  fmt::print("mutants         each on its own, where it does best; {} apply\n", trials.size());
+  if (!trials.empty())
+    fmt::print("  {:>9} {:>9} {:>9} {:>8} {:>10} {:>6}  mutant\n", "before ms", "mutant ms",
+               "after ms", "ratio", "correction", "places");
+  for (const search::MutantTrial& trial : trials)
+    fmt::print("  {}{:>8.3f} {:>9.3f} {:>9.3f} {:>8.3f} {:>9.1f}% {:>6}  {} at {}: {}\n",
+               trial.measured ? " " : "~", 1e3 * trial.before, 1e3 * trial.mutant,
+               1e3 * trial.after, trial.after / std::max(trial.before, 1e-12),
+               100 * trial.correction_share(), trial.places, trial.rule, trial.where,
+               trial.after < trial.before    ? "faster"
+               : trial.mutant < trial.before ? "the correction takes more than the mutant gains"
+               : trial.region.empty()        ? "not faster"
+                                             : "not faster, even without its correction");
+}
+
+nlohmann::json trials_json(const std::vector<search::MutantTrial>& trials) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const search::MutantTrial& trial : trials)
+    list.push_back({{"rule", trial.rule},
+                    {"where", trial.where},
+                    {"places", trial.places},
+                    {"before_ms", 1e3 * trial.before},
+                    {"mutant_ms", 1e3 * trial.mutant},
+                    {"after_ms", 1e3 * trial.after},
+                    {"correction_share", trial.correction_share()},
+                    {"corrected", trial.region},
+                    {"measured", trial.measured}});
+  return list;
+}
+
 nlohmann::json rule_json(const SearchReport& report, const std::string& rule) {
   nlohmann::json object = {{"rule", rule}, {"proved", true}};
   if (const auto it = report.rules.find(rule); it != report.rules.end()) {
@@ -129,6 +161,7 @@ void print_search(const SearchReport& report, bool explain) {
   }
   if (report.kept || explain)
     for (const search::Choice& choice : found.choices) print_choice(report, choice, explain);
+  if (!report.trials.empty()) print_trials(report.trials);
 }
 
 nlohmann::json search_json(const SearchReport& report) {
@@ -161,6 +194,7 @@ nlohmann::json search_json(const SearchReport& report) {
       {"seconds", report.seconds},
       {"settled", found.normalization},
       {"choices", std::move(choices)}};
+  if (!report.trials.empty()) object["mutants"] = trials_json(report.trials);
   if (report.comparison) {
     const cost::Comparison& c = *report.comparison;
     object["measured_ms"] = {{"before", 1e3 * c.a_seconds}, {"after", 1e3 * c.b_seconds}};

@@ -23,6 +23,12 @@ std::filesystem::path store_file(const StoreFlags& flags, const Context& context
   return folder.empty() ? folder : folder / "costs.sqlite";
 }
 
+std::filesystem::path existing_store(const StoreFlags& flags, const Context& context) {
+  std::error_code error;
+  std::filesystem::path file = store_file(flags, context);
+  return std::filesystem::exists(file, error) ? file : std::filesystem::path();
+}
+
 cost::ModelOptions cost_options(const StoreFlags& flags, const program::CompileOptions& code,
                                 const Context& context) {
   return {.code = code, .store = store_file(flags, context), .target = flags.target};

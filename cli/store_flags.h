@@ -18,6 +18,9 @@ void add_measured_on_flag(CLI::App& command, StoreFlags& flags);
 /// File of the store; empty for `none`, and where there is no default cache.
 std::filesystem::path store_file(const StoreFlags& flags, const Context& context);
 
+/// The same for commands that only read it: empty if the file does not exist.
+std::filesystem::path existing_store(const StoreFlags& flags, const Context& context);
+
 /// Options of a cost model for these compile options.
 cost::ModelOptions cost_options(const StoreFlags& flags, const program::CompileOptions& code,
                                 const Context& context);

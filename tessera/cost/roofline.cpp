@@ -19,6 +19,9 @@ using Row = std::array<double, kFeatures>;
 /// bandwidth.
 constexpr double kClock = 2.5e9, kBytesPerCycle = 64, kBytesPerSecond = 12e9;
 constexpr double kLaunchOne = 0.3e-6, kLaunchMany = 3e-6;
+/// The same of a GPU (NVIDIA's data sheet of H200: 989 TFLOP/s of dense f16 and 4.8 TB/s with 132
+/// multiprocessors); between kernels of a CUDA graph, some two microseconds.
+constexpr double kGpuFlops = 989e12 / 132, kGpuBytesPerSecond = 4.8e12, kGpuLaunch = 2e-6;
 
 /// Typical fraction of peak by kind of work, in operations (a multiply-add counts as four: two
 /// reads, a product, a sum).
@@ -86,6 +89,11 @@ double dot(const Row& a, const Row& b) {
 Roofline::Roofline(const Target& target, std::span<const Measurement> measured) : target_(target) {
   const machine::Machine& machine = target.machine;
   const double threads = std::max(1, target.threads);
+  if (machine.is_gpu() && target_.flops_per_second <= 0) {
+    target_.flops_per_second = kGpuFlops * machine.gpu->multiprocessors;
+    target_.bytes_per_second = kGpuBytesPerSecond;
+    target_.seconds_per_launch = kGpuLaunch;
+  }
   if (target_.flops_per_second <= 0)
     target_.flops_per_second =
         std::max<double>(kBytesPerCycle, 2.0 * machine.vector_bytes) / 4 * 2 * kClock * threads;

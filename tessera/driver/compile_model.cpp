@@ -181,6 +181,11 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
     optimized.graph = std::move(better.graph);
     result.search = std::move(better.report);
   }
+  if (options.keep_graph) {
+    program::CompileOptions code = options.code;
+    code.contraction_dtype = products_of(options).front();
+    TESSERA_TRY(result.gains, rewrite_gains(graph, optimized.log, {code, options.store}));
+  }
   result.before = inspect(graph);
   result.after = inspect(optimized.graph);
   result.passes = std::move(optimized.log);

@@ -7,6 +7,7 @@
 
 #include "tessera/driver/inspect.h"
 #include "tessera/driver/model.h"
+#include "tessera/driver/rewrite_gains.h"
 #include "tessera/driver/search_model.h"
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/compile.h"
@@ -25,7 +26,8 @@ struct CompileModelOptions {
   Precision precision = Precision::F32;
   double max_error = 1e-2;  // error bound of Auto, relative to the root mean square of an output
   std::optional<SearchOptions> search = {};
-  bool keep_graph = false;  // keep CompiledModel::graph, for reports
+  bool keep_graph = false;           // keep CompiledModel::graph and gains, for reports
+  std::filesystem::path store = {};  // file of measurements for the gains; in memory if empty
   /// A schedule of code.schedules that is not legal is a diagnostic, `schedule-illegal`.
   bool requires_schedules = false;
 };
@@ -36,6 +38,7 @@ struct CompiledModel {
   program::CompileReport report = {};
   std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};  // tile programs of the kernels
   std::vector<passes::Record> passes = {};
+  std::vector<RewriteGain> gains = {};  // of rules and passes; empty unless keep_graph
   std::optional<SearchReport> search = {};
   Inventory before = {}, after = {};     // the graph before and after the passes
   DType contraction_dtype = DType::F32;  // element type of matmul operands

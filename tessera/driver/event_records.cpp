@@ -200,6 +200,14 @@ const passes::PassInfo* info_of(const std::string& pass) {
   return nullptr;
 }
 
+/// Gain of a pass or of a rule that a pass applied, in its record.
+void set_gain(const RewriteGain& gain, auto& record) {
+  record.before_ms = 1e3 * gain.before;
+  record.after_ms = 1e3 * gain.after;
+  record.expected_ms = record.after_ms - record.before_ms;
+  record.measured = gain.measured;
+}
+
 std::string graph_text(const Graph& graph) {
   return to_text(graph, {.inline_limit = 16});
 }
@@ -271,8 +279,10 @@ void add_model(report::EventLog& log, const Model& model, const std::string& fil
   GraphRecords(log).add(graph, "original", {});
 }
 
-Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes::Record>& passes) {
+Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes::Record>& passes,
+                                const std::vector<RewriteGain>& gains) {
   RewriteRecords rewrites;
+  std::set<std::string> estimated;  // a pass may run twice: the gain is of both
   for (const passes::Record& pass : passes) {
     report::Pass record{.name = pass.pass,
                         .seconds = pass.seconds,
@@ -297,8 +307,14 @@ Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes:
       if (applies_rules) rewrites.add(change.what, pass.pass, change.where, 1);
     }
     for (auto& [what, entry] : changes) record.changes.push_back(std::move(entry));
+    for (const RewriteGain& gain : gains)
+      if (gain.pass == pass.pass && gain.rule.empty() && pass.changed &&
+          estimated.insert(pass.pass).second)
+        set_gain(gain, record);
     log.add(std::move(record));
   }
+  for (const RewriteGain& gain : gains)
+    if (!gain.rule.empty()) set_gain(gain, rewrites.of(gain.rule, gain.pass));
   return rewrites.finish(log);
 }
 
@@ -355,7 +371,7 @@ Expected<Done> add_compilation(report::EventLog& log, const CompilationRecords& 
                          .peak_gflops = of.peak_gflops,
                          .bandwidth_gbytes = of.bandwidth_gbytes});
   add_model(log, of.model, of.file);
-  TESSERA_TRY_DONE(add_pass_records(log, of.compiled.passes));
+  TESSERA_TRY_DONE(add_pass_records(log, of.compiled.passes, of.compiled.gains));
   if (of.compiled.search) TESSERA_TRY_DONE(add_search(log, *of.compiled.search));
   if (of.compiled.graph)
     add_rewritten_graph(

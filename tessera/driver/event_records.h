@@ -15,8 +15,9 @@ namespace tessera {
 /// Model and its original graph.
 void add_model(report::EventLog& log, const Model& model, const std::string& file);
 
-/// Passes with their changes, and the rules that they applied, with proofs.
-Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes::Record>& passes);
+/// Passes with their changes, and the rules that they applied, with proofs and gains.
+Expected<Done> add_pass_records(report::EventLog& log, const std::vector<passes::Record>& passes,
+                                const std::vector<RewriteGain>& gains);
 
 /// Graph search: its result, and the rules that it applied, with proofs.
 Expected<Done> add_search(report::EventLog& log, const SearchReport& search);

@@ -37,6 +37,11 @@ std::map<std::string, RuleNote> notes_on(
   return notes;
 }
 
+/// Whether the target GPU is not one of this computer: the graph is chosen by the cost model alone.
+bool is_absent(const Diagnostic& why) {
+  return why.id == "cuda-missing" || why.id == "cuda-architecture";
+}
+
 /// Number of timing blocks that fit into the remaining time.
 int timing_blocks(double seconds_left, const search::SearchResult& found) {
   constexpr int kLeast = 7, kMost = 30;
@@ -49,10 +54,12 @@ int timing_blocks(double seconds_left, const search::SearchResult& found) {
 Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileOptions& code,
                                      const SearchOptions& options) {
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
+  constexpr double kTrials = 0.25;    // of the time, on top of it
   const Stopwatch watch;
   TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped_by_hand());
+  std::vector<rules::Rule> mutants;
   if (options.mutants) {
-    TESSERA_TRY(const std::vector<rules::Rule> mutants, rules::shipped_mutants());
+    TESSERA_TRY(mutants, rules::shipped_mutants());
     rules.insert(rules.end(), mutants.begin(), mutants.end());
   }
   TESSERA_TRY(const std::vector<rules::Rule> more, rules::shipped_by_enumeration());
@@ -69,16 +76,27 @@ Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileO
   SearchedGraph result{.graph = graph, .report = {.kept = found.better}};
   SearchReport& report = result.report;
   const bool stopped = options.stop != nullptr && *options.stop;
-  if (found.better && !options.steps && !stopped && model->can_measure()) {
+  // On a GPU, kernels are estimated, and whole graphs are timed where it is the one of this
+  // computer.
+  const bool is_gpu = code.machine.is_gpu();
+  if (found.better && !options.steps && !stopped && (model->can_measure() || is_gpu)) {
     cost::CompareOptions how{.code = code, .stop = options.stop};
     how.blocks = timing_blocks(options.seconds - watch.seconds(), found);
     auto comparison = cost::compare(graph, found.graph, how);
     if (comparison) {
       report.kept = comparison->high < 1;
       report.comparison = *std::move(comparison);
-    } else if (comparison.error().id != "stopped") {
+    } else if (comparison.error().id != "stopped" && !(is_gpu && is_absent(comparison.error()))) {
       return std::move(comparison).error();
     }
+  }
+  if (options.trials && options.mutants) {
+    std::vector<rules::Rule> exposing = rules;
+    std::erase_if(exposing,
+                  [](const rules::Rule& rule) { return rule.helps != rules::Helps::WithMutant; });
+    TESSERA_TRY(report.trials,
+                search::try_mutants(graph, mutants, exposing, *model,
+                                    {.seconds = kTrials * options.seconds, .stop = options.stop}));
   }
   if (options.stop != nullptr) *options.stop = false;
   if (report.kept) result.graph = found.graph;

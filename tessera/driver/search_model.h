@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "tessera/search/mutant_trials.h"
 #include "tessera/search/search.h"
 
 namespace tessera {
@@ -16,6 +17,7 @@ struct SearchOptions {
   double alpha = 1.05;
   bool exact = false;
   bool mutants = false;              // also partially equivalent rewrites, corrected
+  bool trials = false;               // with `mutants`: also report each of them on its own
   std::filesystem::path store = {};  // file of measurements; in memory if empty
   std::string target = {};           // target of the measurements: see cost::ModelOptions
   /// Cancellation flag: ends the search with the best graph so far, and is cleared, as compilation
@@ -36,6 +38,7 @@ struct SearchReport {
   std::map<std::string, RuleNote> rules = {};       // applied rules by name
   std::optional<cost::Comparison> comparison = {};  // measurement of the whole graph, if any
   bool kept = false;                                // the new graph is used
+  std::vector<search::MutantTrial> trials = {};     // mutants on their own, the best first
   double seconds = 0;
 };
 

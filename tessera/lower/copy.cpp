@@ -54,6 +54,22 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
   return made;
 }
 
+/// Directs the stores of a kernel into a box of its result, at this position of the whole tensor;
+/// false where the kernel does more than store elements at their own positions.
+bool store_in_box(Lowered& lowered, DType dtype, const OutputBox& box) {
+  const tile::ValueId result = lowered.kernel.params().back();
+  tile::Type& type = lowered.kernel.values[result].type;
+  const bool plain = std::ranges::none_of(lowered.kernel.ops, [&](const tile::Operation& op) {
+    return std::ranges::count(op.in, result) > 0 && op.code != tile::Code::Vstore;
+  });
+  if (!type.is_view() || type.shape.size() != box.whole.size() || !plain) return false;
+  type.strides = tile::Type::view(dtype, box.whole).strides;
+  lowered.offsets.resize(lowered.arguments.size());
+  for (std::size_t i = 0; i < box.start.size(); ++i)
+    lowered.offsets.back() += box.start[i] * type.strides[i];
+  return true;
+}
+
 /// Kernels of several parts each: launches cost more than copies of a few thousand elements.
 std::vector<Lowered> merged(std::vector<Lowered> parts) {
   constexpr std::size_t kMostWords = 400;  // of arguments: 4096 bytes are allowed everywhere
@@ -90,6 +106,20 @@ std::vector<Lowered> merged(std::vector<Lowered> parts) {
 
 }  // namespace
 
+Expected<Attempt> lower_box(const Group& group, const machine::Machine& machine,
+                            const GroupOptions& options) {
+  if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
+  Group alone = group;
+  alone.box.reset();
+  TESSERA_TRY(Attempt made, lower_elementwise(alone, machine, options));
+  if (!made || made->kernels.size() != 1 ||
+      !store_in_box(made->kernels[0], group.stages[0].output.dtype, *group.box))
+    return Attempt{};
+  made->strategy = "in place";
+  made->schedule.reset();
+  return made;
+}
+
 Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine,
                              const GroupOptions& options) {
   if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
@@ -106,7 +136,6 @@ Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine
     if (merged.parts.size() == 1 && merged.parts[0].name == segments->axis) along = i;
   }
   if (along == shape.size()) return Attempt{};
-  const tile::Extents strides = tile::Type::view(stage.output.dtype, shape).strides;
 
   GroupCode code{.strategy = "copy"};
   for (std::size_t i = 0; i < segments->parts.size(); ++i) {
@@ -119,18 +148,10 @@ Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine
                      .weights = group.weights};
     TESSERA_TRY(Attempt made, lower_elementwise(part, machine, options));
     if (!made || made->kernels.size() != 1) return Attempt{};
-    Lowered& lowered = made->kernels[0];
-    // The part of the result: its kernel only stores into it.
-    const tile::ValueId result = lowered.kernel.params().back();
-    tile::Type& type = lowered.kernel.values[result].type;
-    const bool plain = std::ranges::none_of(lowered.kernel.ops, [&](const tile::Operation& op) {
-      return std::ranges::count(op.in, result) > 0 && op.code != tile::Code::Vstore;
-    });
-    if (!type.is_view() || type.shape.size() != shape.size() || !plain) return Attempt{};
-    type.strides = strides;
-    lowered.offsets.resize(lowered.arguments.size());
-    lowered.offsets.back() = begin * strides[along];
-    code.kernels.push_back(std::move(lowered));
+    OutputBox box{.whole = shape, .start = tile::Extents(shape.size())};
+    box.start[along] = begin;
+    if (!store_in_box(made->kernels[0], stage.output.dtype, box)) return Attempt{};
+    code.kernels.push_back(std::move(made->kernels[0]));
     for (Packing& packing : made->packings)
       if (std::ranges::none_of(code.packings, [&](const Packing& other) {
             return other.definition.outputs[0].name == packing.definition.outputs[0].name;

@@ -78,9 +78,9 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
   GroupOptions options = effective_options(group, machine, given);
   options.schedule.reset();
   std::vector<ScheduleCandidate> all;
-  if (machine.is_gpu() || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
-        return stage.output.forward.has_value();
-      }))
+  if (machine.is_gpu() || group.box ||
+      std::ranges::any_of(
+          group.stages, [](const tile::Stage& stage) { return stage.output.forward.has_value(); }))
     return all;
   for (const auto space :
        {attention_space, winograd_space, contraction_space, rows_space, loops_space})
@@ -91,6 +91,11 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& given) {
   GroupOptions options = effective_options(group, machine, given);
+  if (group.box) {
+    options.schedule.reset();
+    const std::array strategies = {Strategy(lower_box)};
+    return lower_by(strategies, group, machine, options);
+  }
   if (options.schedule) {
     const std::array strategies = {strategy_of(*options.schedule)};
     return lower_by(strategies, group, machine, options);

@@ -13,6 +13,12 @@
 
 namespace tessera::lower {
 
+/// Box of a larger tensor, along its axes in memory.
+struct OutputBox {
+  std::vector<std::int64_t> whole = {};  // extents of the tensor
+  std::vector<std::int64_t> start = {};  // position of the box in it
+};
+
 /// Fusion group: stages that are lowered together. A stage reads operands and earlier stages by
 /// name; stages that can be computed at their use are inlined (inlined()), so that those left are
 /// read at other positions than their own. All tensors are dense and row-major, as in memory.
@@ -24,6 +30,8 @@ struct Group {
   tile::Stages stages = {};
   std::vector<std::string> results = {};  // stages that are stored
   std::set<std::string> weights = {};     // operands that are constant
+  /// The one result is written into a box of a tensor, whose other elements are kept.
+  std::optional<OutputBox> box = {};
 };
 
 /// Weight packing: a tensor that is computed from a weight at compile time.
@@ -67,8 +75,8 @@ GroupOptions effective_options(const Group& group, const machine::Machine& machi
                                GroupOptions options);
 
 /// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
-/// copy, rows, split reduction, elementwise. `lower-unsupported` if it cannot be expressed as tile
-/// kernels.
+/// copy, rows, split reduction, elementwise; one with a box elementwise. `lower-unsupported` if it
+/// cannot be expressed as tile kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
@@ -82,7 +90,7 @@ struct ScheduleCandidate {
 
 /// Schedule space of a group on a CPU: the legal schedules of every strategy that applies, those of
 /// the default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
-/// order of additions. Empty where no strategy has schedules (scatters, copies, GPUs).
+/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes, GPUs).
 std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options);
 
@@ -94,6 +102,7 @@ Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const Gr
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_split_reduction(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_box(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_copy(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_elementwise(const Group&, const machine::Machine&, const GroupOptions&);
 

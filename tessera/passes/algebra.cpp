@@ -23,8 +23,8 @@ bool has_one_root(const rules::Rule& rule) {
 Expected<std::vector<rules::Rule>> helpful_rules(bool exact) {
   TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped_by_hand());
   std::erase_if(rules, [&](const rules::Rule& rule) {
-    return rule.helps == rules::Helps::Unknown || !has_one_root(rule) ||
-           (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
+    return rule.helps == rules::Helps::Unknown || rule.helps == rules::Helps::WithMutant ||
+           !has_one_root(rule) || (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
   });
   return rules;
 }
@@ -104,14 +104,15 @@ Expected<std::set<std::string>> normalization_rules(bool exact) {
   return names;
 }
 
-Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
-  const Expected<rules::RuleSet>& rules = rule_set(exact);
+Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& changes) {
+  const Expected<rules::RuleSet>& rules = rule_set(options.exact);
   if (!rules) return rules.error();
   return Rewriter::Rewrite(
-      [&rules = *rules, &changes, is_sensitive = SensitiveNodes()](
+      [&rules = *rules, &changes, disabled = options.disabled, is_sensitive = SensitiveNodes()](
           Rewriter& out, std::size_t index) mutable -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];
         for (const auto& pattern : rules.rooted_at(*node.op)) {
+          if (disabled.contains(pattern->rule.name)) continue;
           for (const rules::Match& match :
                rules::matches_at(out.made(), out.made().nodes()[index], pattern, out)) {
             const auto target = rules::target_of(out.made(), match);

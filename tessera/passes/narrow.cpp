@@ -1,6 +1,7 @@
 #include "tessera/passes/narrow.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,7 @@ struct AxisRange {
 };
 using IndexBox = std::vector<AxisRange>;
 
+constexpr std::int64_t kMostTaps = 64;  // of a sum that is looked through: windows are small
 constexpr std::string_view kPads = "pads", kAutoPad = "auto_pad", kNoAutoPad = "NOTSET";
 
 /// Affine form of an index over axes; nothing for other expressions.
@@ -68,7 +70,10 @@ struct NodeForm {
   std::vector<Access> accesses;
   std::map<std::string, std::int64_t> extents;  // of all axes
   std::vector<std::vector<std::string>> axes;   // of the output
-  std::string rest;                             // the expression without indices, as text
+  /// Axes of sums of products with a factor that is 0 outside of its operand: terms in which it is
+  /// always outside may be left out if the other operands of the product are finite.
+  std::map<std::string, std::set<std::size_t>> sums;  // by axis: these other operands
+  std::string rest;                                   // the expression without indices, as text
   Extents shape;
 };
 
@@ -101,6 +106,47 @@ bool add_extents(const Output& output, const Sizes& sizes, NodeForm& form) {
   return known;
 }
 
+/// Operand number of a plain or guarded read.
+std::size_t operand_of(const Definition& definition, const node::Read& read) {
+  const auto operand = std::ranges::find(definition.inputs, read.operand, &Operand::name);
+  return static_cast<std::size_t>(operand - definition.inputs.begin());
+}
+
+/// Finds the sums of products of two reads, of which one is 0 outside of its operand.
+void add_sums(const Definition& definition, NodeForm& form) {
+  for_each_within(definition.outputs[0].value, [&](const Scalar& part) {
+    const auto* component = std::get_if<node::Component>(&part.node());
+    if (component == nullptr || component->fold->simple() != Fn::Add) return;
+    const auto* product = std::get_if<node::Apply>(&component->fold->lift[0].node());
+    if (product == nullptr || product->fn != Fn::Mul) return;
+    const auto* a = std::get_if<node::Read>(&product->args[0].node());
+    const auto* b = std::get_if<node::Read>(&product->args[1].node());
+    if (a == nullptr || b == nullptr) return;
+    if (a->otherwise == nullptr) std::swap(a, b);
+    if (a->otherwise == nullptr || b->otherwise != nullptr || !is_zero(*a->otherwise)) return;
+    for (const Bound& bound : component->fold->bounds)
+      form.sums[bound.axis].insert(operand_of(definition, *b));
+  });
+}
+
+/// Sizes that are extents of sums and nothing else: what remains of an expression without them is
+/// the same for fewer terms.
+std::set<Dim> sizes_of_sums(const Scalar& value, const NodeForm& form) {
+  std::set<Dim> extents;
+  std::map<Dim, int> values;
+  for_each_within(value, [&](const Scalar& part) {
+    if (const auto* size = std::get_if<node::Size>(&part.node())) ++values[size->dim];
+    const auto* component = std::get_if<node::Component>(&part.node());
+    if (component == nullptr) return;
+    for (const Bound& bound : component->fold->bounds)
+      if (const auto* size = std::get_if<node::Size>(&bound.extent.node());
+          size != nullptr && form.sums.contains(bound.axis))
+        extents.insert(size->dim);
+  });
+  std::erase_if(extents, [&](const Dim& size) { return values[size] > 1; });
+  return extents;
+}
+
 std::optional<NodeForm> form_of(const OpDef& op, const Attrs& attrs,
                                 const std::vector<ValueInfo>& inputs) {
   const auto signature = signature_of(inputs);
@@ -114,12 +160,15 @@ std::optional<NodeForm> form_of(const OpDef& op, const Attrs& attrs,
   const Output& output = definition->outputs[0];
   if (!add_extents(output, *sizes, form)) return std::nullopt;
   bool is_affine = true;
+  add_sums(*definition, form);
+  const std::set<Dim> of_sums = sizes_of_sums(output.value, form);
   Transform blank;
-  blank.size = [&](const Dim& size) { return resolved(size, *sizes); };
+  blank.size = [&](const Dim& size) {
+    return of_sums.contains(size) ? size : resolved(size, *sizes);
+  };
   blank.read = [&](const node::Read& read) -> std::optional<Scalar> {
     NodeForm::Access access{.is_guarded = read.otherwise != nullptr};
-    const auto operand = std::ranges::find(definition->inputs, read.operand, &Operand::name);
-    access.operand = static_cast<std::size_t>(operand - definition->inputs.begin());
+    access.operand = operand_of(*definition, read);
     for (const Scalar& index : read.at) {
       const auto at = affine_index(index, *sizes);
       is_affine = is_affine && at;
@@ -164,6 +213,30 @@ IndexRange range_of(const IndexForm& index, const NodeForm& form,
   return range;
 }
 
+/// Terms of the sums along an axis in which a guarded factor may be inside of its operand while the
+/// output is in the box: all others add zeros.
+AxisRange terms_inside(const NodeForm& form, const std::string& axis,
+                       const std::vector<ValueInfo>& operands,
+                       const std::map<std::string, AxisRange>& restricted) {
+  const std::int64_t count = form.extents.at(axis);
+  const auto is_inside = [&](std::int64_t term) {
+    std::map<std::string, AxisRange> fixed = restricted;
+    fixed[axis] = {term, 1};
+    return std::ranges::all_of(form.accesses, [&](const NodeForm::Access& access) {
+      for (std::size_t i = 0; access.is_guarded && i < access.at.size(); ++i) {
+        const IndexRange range = range_of(access.at[i], form, fixed);
+        const std::int64_t size = operands[access.operand].type.shape->at(i).constant().value_or(0);
+        if (range.high < 0 || range.low >= size) return false;
+      }
+      return true;
+    });
+  };
+  std::int64_t begin = 0, end = count;
+  while (begin < end && !is_inside(begin)) ++begin;
+  while (end > begin && !is_inside(end - 1)) --end;
+  return {begin, end - begin};
+}
+
 /// Narrowed form of a node: the box of each operand, and the attributes.
 struct NarrowedNode {
   std::vector<IndexBox> operands;
@@ -196,8 +269,11 @@ bool is_shifted(const NodeForm& before, const NodeForm& after,
   return true;
 }
 
+/// Narrows a node to a box of its result; terms of sums that only add zeros are left out where the
+/// operands in `finite`, by number among the present ones, allow it.
 std::optional<NarrowedNode> narrowed(const OpDef& op, const Attrs& attrs,
-                                     const std::vector<ValueInfo>& inputs, const IndexBox& box) {
+                                     const std::vector<ValueInfo>& inputs, const IndexBox& box,
+                                     const std::set<std::size_t>& finite) {
   const std::optional<NodeForm> form = form_of(op, attrs, inputs);
   if (!form || form->shape.size() != box.size()) return std::nullopt;
   std::map<std::string, AxisRange> restricted;
@@ -209,6 +285,11 @@ std::optional<NarrowedNode> narrowed(const OpDef& op, const Attrs& attrs,
   std::vector<ValueInfo> present;
   for (const ValueInfo& input : inputs)
     if (input.present) present.push_back(input);
+  for (const auto& [axis, factors] : form->sums) {
+    if (!std::ranges::includes(finite, factors) || form->extents.at(axis) > kMostTaps) continue;
+    const AxisRange terms = terms_inside(*form, axis, present, restricted);
+    if (terms.size > 0 && terms.size < form->extents.at(axis)) restricted.emplace(axis, terms);
+  }
   NarrowedNode made{.operands = {}, .attrs = attrs};
   for (const ValueInfo& input : present) {
     IndexBox& whole = made.operands.emplace_back();
@@ -357,6 +438,22 @@ std::vector<ValueInfo> operand_infos(const Graph& graph, const GraphNode& node) 
   return infos;
 }
 
+/// Operands, by number among the present ones, that are constants without infinities and NaN.
+std::set<std::size_t> finite_operands(const Graph& graph, const GraphNode& node) {
+  std::set<std::size_t> finite;
+  std::size_t number = 0;
+  for (const ValueId id : graph.inputs(node)) {
+    if (!id.present()) continue;
+    const Tensor* constant = graph.constant(id);
+    bool all = constant != nullptr && is_float(constant->dtype);
+    for (std::int64_t i = 0; all && i < constant->count(); ++i)
+      all = std::isfinite(number_at(*constant, i));
+    if (all) finite.insert(number);
+    ++number;
+  }
+  return finite;
+}
+
 /// A box of a concatenation: the parts of it that lie in each operand, concatenated.
 ///
 ///   slice(concat(a, b))  =>  concat(slice(a), slice(b))
@@ -412,7 +509,9 @@ Graph narrowed_once(const Graph& graph, bool& changed) {
         return *std::move(parts);
       }
     const std::vector<ValueInfo> infos = operand_infos(graph, *producer);
-    const auto made = narrowed(*producer->op, *producer->attrs, infos, *box);
+    auto made =
+        narrowed(*producer->op, *producer->attrs, infos, *box, finite_operands(graph, *producer));
+    if (!made) made = narrowed(*producer->op, *producer->attrs, infos, *box, {});
     if (!made) return out.copy(node);
     changed = true;
     std::vector<ValueId> operands;

@@ -12,8 +12,10 @@ namespace tessera::passes {
 /// definition reads it. An operator is narrowed where the definition on the narrowed operands
 /// (with other `pads`, where it reads beyond them) is the old one with its indices shifted.
 ///
+/// Taps of a window that only read padding are left out, with their part of a constant weight.
+///
 /// Needs:  static shapes.
-/// Keeps:  the meaning, with the same sums in the same order.
+/// Keeps:  the meaning, with the same sums in the same order, up to terms that are 0.
 /// Leaves: no operator with a definition of this kind that is read by slices of step 1 alone,
 /// unless
 ///         they take together as many elements as it has.

@@ -73,7 +73,8 @@ Expected<Graph> algebra(const Graph& graph, const Context& context, Changes& cha
   Graph current = graph;
   for (int i = 0; i < kMostIterations; ++i) {
     Changes now;
-    TESSERA_TRY(Rewriter::Rewrite rules, rule_rewrite(options.exact, now));
+    TESSERA_TRY(Rewriter::Rewrite rules,
+                rule_rewrite({.exact = options.exact, .disabled = options.disabled_rules}, now));
     Changes folded, moved;
     std::vector<Rewriter::Rewrite> all = {fold_rewrite(fold_limits(options), folded),
                                           data_movement_rewrite(moved), std::move(rules)};

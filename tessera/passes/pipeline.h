@@ -41,8 +41,9 @@ struct PassInfo {
 };
 
 struct Options {
-  bool exact = false;                   // keep every bit: skip the passes of class Reals
-  std::set<std::string> disabled = {};  // names of passes
+  bool exact = false;                         // keep every bit: skip the passes of class Reals
+  std::set<std::string> disabled = {};        // names of passes
+  std::set<std::string> disabled_rules = {};  // names of rewrite rules that `algebra` skips
   std::int64_t most_folded_bytes = std::int64_t{1} << 20;  // largest result of folding
   bool validate = false;  // prove or evaluate before against after, pass by pass
   std::function<void(const std::string& pass, const Graph& after)> observe = {};

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/program/host_call.h"
+#include "tessera/program/in_place.h"
 #include "tessera/program/index_checks.h"
 #include "tessera/program/kernel_group.h"
 #include "tessera/program/outputs.h"
@@ -36,6 +37,7 @@ class Assembler {
                   return emit({.kind = NodeKind::Alone, .nodes = {n}, .results = {value}});
                 }),
         checks_(graph, decisions_, planning.options),
+        reusable_(graph, decisions_),
         outputs_(graph, out_) {}
 
   Expected<Draft> run() {
@@ -78,6 +80,8 @@ class Assembler {
       TESSERA_TRY(const bool is_loop, emit_scan(group.nodes[0]));
       return is_loop ? Expected<Done>(Done{}) : emit_host(group.nodes[0], group.why);
     }
+    TESSERA_TRY(const bool is_update, emit_in_place(group));
+    if (is_update) return Done{};
     if (!checks_.are_computed_in(group)) {
       auto done = emit_kernels(group);
       if (done) return done;
@@ -136,6 +140,42 @@ class Assembler {
     }
     for (std::size_t i = 0; i < results.size(); ++i) set_result(nodes.results[i], results[i]);
     return Done{};
+  }
+
+  /// A box of a tensor over another one that nothing else reads: only the box is written.
+  Expected<bool> emit_in_place(const NodeGroup& group) {
+    if (group.kind != NodeKind::Alone || group.nodes.size() != 1) return false;
+    const std::size_t n = group.nodes[0];
+    const tile::Stages& stages = decisions_.grouping.stages[n];
+    const auto update = stages.size() == 1 ? box_update_of(stages[0]) : std::nullopt;
+    if (!update) return false;
+    const auto operand = [&](const std::string& name) {
+      const auto inputs = graph_.inputs(graph_.nodes()[n]);
+      return *std::ranges::find(inputs, name, tensor_name);
+    };
+    const ValueId whole = operand(update->whole), result = group.results[0];
+    if (!reusable_.contains(whole)) return false;
+    TESSERA_TRY(const Place to, places_.of(whole));
+    const runtime::Value& value = out_.value(to.value);
+    if (value.home != runtime::Value::Home::Arena || !places_.is_whole(whole, to) ||
+        value.dtype != decisions_.storage[result.index])
+      return false;
+    TESSERA_TRY(const Place from, places_.of(operand(update->update)));
+    TESSERA_TRY(const std::optional<lower::Group> box,
+                box_update_group(stages[0], *update,
+                                 {.whole = to.order,
+                                  .update = from.order,
+                                  .whole_dtype = places_.dtype_of(to.value),
+                                  .update_dtype = places_.dtype_of(from.value)}));
+    if (box) {
+      auto code = lowered(*box, planning_.lowerings);
+      if (!code) return false;  // computed by a kernel of the whole
+      add_launches(out_, graph_, *code,
+                   {.values = {{"from", {from.value, from.offset}}, {"to", {to.value}}}},
+                   graph_.nodes()[n].op->name, 0);
+    }
+    set_result(result, to);
+    return true;
   }
 
   /// Where the operands of a group are; those of images with their channels last.
@@ -307,6 +347,7 @@ class Assembler {
   DraftBuilder out_;
   Places places_;
   IndexChecks checks_;
+  ReusableValues reusable_;
   Outputs outputs_;
 };
 

@@ -47,6 +47,10 @@ CanonicalGroup canonical(const lower::Group& group) {
       result.group.weights.insert(it->second);
     }
   for (const std::string& name : result.group.weights) result.key += "w " + name + " ";
+  result.group.box = group.box;
+  if (group.box)
+    result.key += fmt::format("box {} of {} ", fmt::join(group.box->start, ","),
+                              fmt::join(group.box->whole, ","));
   return result;
 }
 

@@ -158,6 +158,38 @@ std::optional<std::vector<int>> permutation_of(const Stage& stage) {
   return result;
 }
 
+std::optional<BoxUpdate> box_update_of(const Stage& stage) {
+  const auto* read = std::get_if<node::Read>(&stage.output.value.node());
+  if (read == nullptr || read->otherwise == nullptr || stage.operands.size() != 2)
+    return std::nullopt;
+  const auto* whole = std::get_if<node::Read>(&read->otherwise->node());
+  const std::size_t rank = stage.output.axes.size();
+  if (whole == nullptr || whole->otherwise != nullptr || whole->operand == read->operand ||
+      whole->at.size() != rank || read->at.size() != rank)
+    return std::nullopt;
+  const lower::AxisExtents extents = extents_of(stage);
+  BoxUpdate result{.whole = whole->operand, .update = read->operand};
+  for (std::size_t i = 0; i < rank; ++i) {
+    const MergedAxis& merged = stage.output.axes[i];
+    const std::string* axis = axis_of(whole->at[i]);
+    const auto at = lower::affine(read->at[i], extents);
+    if (merged.parts.size() != 1 || !at) return std::nullopt;
+    const std::string& own = merged.parts[0].name;
+    // An axis of one position has no index variable in an affine form.
+    const bool is_fixed = extents.at(own) == 1;
+    const lower::AffineIndex plain =
+        at->without([&](const std::string& name) { return is_fixed && name == own; });
+    if ((axis == nullptr || *axis != own) && !(is_fixed && whole->at[i].integer()))
+      return std::nullopt;
+    if (is_fixed ? !plain.terms.empty()
+                 : plain.terms.size() != 1 || plain.terms[0].variable != own ||
+                       plain.terms[0].factor != 1)
+      return std::nullopt;
+    result.start.push_back(-plain.base);
+  }
+  return result;
+}
+
 bool is_windowed(const Stage& stage) {
   std::set<std::string> own;
   for (const MergedAxis& merged : stage.output.axes)

@@ -24,6 +24,13 @@ std::optional<std::int64_t> piece_of(const tile::Stage& stage);
 /// Permutation of a transpose: the axis of the operand for each axis of the result.
 std::optional<std::vector<int>> permutation_of(const tile::Stage& stage);
 
+/// A tensor with a box of it replaced by another tensor.
+struct BoxUpdate {
+  std::string whole, update;
+  std::vector<std::int64_t> start = {};  // of update, by axis of whole; may lie outside
+};
+std::optional<BoxUpdate> box_update_of(const tile::Stage& stage);
+
 /// Whether a reduction is over windows of its operand, as in pooling and convolution.
 bool is_windowed(const tile::Stage& stage);
 

@@ -39,11 +39,15 @@ class LaunchArguments {
         .first->second;
   }
 
-  double bytes() const {
+  /// Bytes of all tensors; of one in which a box is written, those of the box.
+  double bytes(const lower::Group& group) const {
     double sum = 0;
     for (const auto& [name, at] : addresses_)
       sum += static_cast<double>(out_.value(at.value).bytes);
-    return sum;
+    if (!group.box) return sum;
+    const Output& box = group.stages[0].output;
+    return sum - static_cast<double>(out_.value(addresses_.at(box.name).value).bytes) +
+           static_cast<double>(product(box.shape()).constant().value_or(0) * byte_width(box.dtype));
   }
 
  private:
@@ -100,7 +104,7 @@ void add_launches(DraftBuilder& out, const Graph& graph, const LoweredGroup& gro
                   const LaunchOperands& operands, const std::string& what, double flops) {
   const lower::GroupCode& code = *group.lowering->made;
   LaunchArguments arguments(out, graph, group, operands);
-  const double bytes = arguments.bytes();
+  const double bytes = arguments.bytes(group.canonical.group);
   for (std::size_t k = 0; k < code.kernels.size(); ++k) {
     const lower::Lowered& lowered = code.kernels[k];
     if (std::ranges::count(lowered.grid, 0) > 0) continue;

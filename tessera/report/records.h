@@ -150,6 +150,9 @@ struct Pass {
   bool changed = false;  // the graph after it is another one
   std::string validation = {};
   std::vector<PassChange> changes = {};
+  double before_ms = 0, after_ms = 0;  // expected, of the whole model without and with the pass
+  double expected_ms = 0;              // the difference
+  bool measured = false;               // by measurements of all kernels; else by the model alone
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
     field("summary", self.summary);
@@ -161,6 +164,10 @@ struct Pass {
     field("changed", self.changed);
     field("validation", self.validation);
     field("changes", self.changes);
+    field("before_ms", self.before_ms);
+    field("after_ms", self.after_ms);
+    field("expected_ms", self.expected_ms);
+    field("measured", self.measured);
   }
 };
 
@@ -199,13 +206,15 @@ struct Rewrite {
   std::string verdict = {};  // of the proof, done again for this log
   std::map<std::string, std::int64_t> proof_steps = {};
   std::vector<std::string> assumptions = {};
-  double before_ms = 0, after_ms = 0;  // search: of one place, with all rules that were applied
-  bool measured = false;               // else expected, by the cost model
-  double expected_ms = 0;              // search: change of time by the cost model, in all places
-  bool rejected = false;               // search: the whole graph was not faster; not applied
-  std::string certificate = {};        // proof, a step a line; a long one is cut
-  Drawing mutant = {};                 // of a mutant: its target before the correction,
-  std::string corrected = {};          // where that is wrong, in words
+  // Search: of one place, with all rules that were applied. Pass: of the whole model without and
+  // with the rule.
+  double before_ms = 0, after_ms = 0;
+  bool measured = false;         // by measurements of all kernels; else by the model alone
+  double expected_ms = 0;        // change of time by the cost model, in all places
+  bool rejected = false;         // search: the whole graph was not faster; not applied
+  std::string certificate = {};  // proof, a step a line; a long one is cut
+  Drawing mutant = {};           // of a mutant: its target before the correction,
+  std::string corrected = {};    // where that is wrong, in words
   std::vector<RegionGrid> regions = {};
   static void fields(auto& self, auto&& field) {
     field("rule", self.rule);

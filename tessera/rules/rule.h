@@ -37,6 +37,7 @@ enum class Helps : std::uint8_t {
   Unknown,       // it depends on the machine
   WhereSmaller,  // where it computes fewer elements
   Everywhere,
+  WithMutant,  // only if a mutant follows, whose source it makes match; normalization undoes it
 };
 
 /// Target of a rule before its correction: equal to the source except in some boxes.

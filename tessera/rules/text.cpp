@@ -204,9 +204,14 @@ class RuleParser {
       TESSERA_TRY_DONE(lexer_.expect("ways"));
       rule_.both_ways = true;
     } else if (lexer_.accept("helps")) {
-      const bool is_smaller = lexer_.accept("smaller");
-      if (!is_smaller) TESSERA_TRY_DONE(lexer_.expect("everywhere"));
-      rule_.helps = is_smaller ? Helps::WhereSmaller : Helps::Everywhere;
+      if (lexer_.accept("smaller")) {
+        rule_.helps = Helps::WhereSmaller;
+      } else if (lexer_.accept("mutants")) {
+        rule_.helps = Helps::WithMutant;
+      } else {
+        TESSERA_TRY_DONE(lexer_.expect("everywhere"));
+        rule_.helps = Helps::Everywhere;
+      }
     } else if (lexer_.accept("where")) {
       do {
         if (lexer_.at("*")) {
@@ -354,8 +359,12 @@ std::string to_text(const Rule& rule) {
   field("numerics", to_text(rule.numerics));
   if (!rule.found.empty()) field("found", quoted_text(rule.found));
   if (rule.both_ways) text += "  both ways\n";
-  if (rule.helps != Helps::Unknown)
-    field("helps", rule.helps == Helps::WhereSmaller ? "smaller" : "everywhere");
+  switch (rule.helps) {
+    case Helps::Unknown: break;
+    case Helps::WhereSmaller: field("helps", "smaller"); break;
+    case Helps::Everywhere: field("helps", "everywhere"); break;
+    case Helps::WithMutant: field("helps", "mutants"); break;
+  }
   std::string conditions;
   for (const ShapeCondition& condition : rule.shapes)
     conditions += fmt::format("{}{} <= {}", conditions.empty() ? "" : ", ",

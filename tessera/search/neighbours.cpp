@@ -55,17 +55,34 @@ std::string place_of(const Graph& graph, const rules::Match& match) {
   return name.empty() ? graph.name(first) : name;
 }
 
+/// Operands of the node that computes a named value.
+std::set<ValueId> operands_of(const Graph& graph, const std::string& name) {
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId output : graph.outputs(node))
+      if (graph.is_named(output) && graph.name(output) == name) {
+        const auto inputs = graph.inputs(node);
+        return {inputs.begin(), inputs.end()};
+      }
+  return {};
+}
+
 }  // namespace
 
 Expected<RewriteMoves> RewriteMoves::make(const std::vector<Rule>& rules, bool exact) {
   TESSERA_TRY(const std::set<std::string> always, passes::normalization_rules(exact));
-  std::vector<Rule> chosen;
+  const bool has_mutants =
+      std::ranges::any_of(rules, [](const Rule& rule) { return rule.mutant.has_value(); });
+  std::vector<Rule> used, chosen, exposing;
   for (const Rule& rule : rules) {
+    const bool exposes = rule.helps == rules::Helps::WithMutant;
+    if (exposes && !has_mutants) continue;
+    used.push_back(rule);
     if (always.contains(rule.name)) continue;
     if (exact && rule.numerics.kind != rules::Numerics::Kind::Exact) continue;
-    for (Rule& instance : rules::instances(rule)) chosen.push_back(std::move(instance));
+    for (Rule& instance : rules::instances(rule))
+      (exposes ? exposing : chosen).push_back(std::move(instance));
   }
-  return RewriteMoves(rules, chosen, exact);
+  return RewriteMoves(used, chosen, exposing, exact);
 }
 
 Expected<Graph> RewriteMoves::normalized(const Graph& graph,
@@ -77,7 +94,8 @@ Expected<Graph> RewriteMoves::normalized(const Graph& graph,
   Graph current = graph;
   for (int round = 0; round < kMostRounds; ++round) {
     passes::Changes by_rules, rest;
-    TESSERA_TRY(passes::Rewriter::Rewrite helpful, passes::rule_rewrite(exact_, by_rules));
+    TESSERA_TRY(passes::Rewriter::Rewrite helpful,
+                passes::rule_rewrite({.exact = exact_}, by_rules));
     TESSERA_TRY(current, passes::Rewriter(current, {passes::fold_rewrite(kNumbers, rest),
                                                     passes::data_movement_rewrite(rest),
                                                     passes::cse_rewrite(rest), std::move(helpful)})
@@ -117,6 +135,33 @@ void RewriteMoves::from(const Graph& graph, const std::set<std::string>& first,
       if (goes_on) made = std::move(again), ++by.times;
     }
     if (by.times > 1 && !show(*made, by)) return;
+  }
+  from_exposed(graph, visit);
+}
+
+void RewriteMoves::from_exposed(const Graph& graph,
+                                const std::function<bool(Neighbour)>& visit) const {
+  if (exposing_.size() == 0) return;
+  for (const rules::Match& outer : rules::matches(graph, exposing_)) {
+    const ValueId replaced = outer.values[outer.rule().source.outputs()[0].index];
+    if (!graph.is_named(replaced)) continue;
+    const auto exposed = rules::apply(graph, outer);
+    if (!exposed) continue;
+    const std::set<ValueId> operands = operands_of(*exposed, graph.name(replaced));
+    for (const rules::Match& match : rules::matches(*exposed, set_)) {
+      // Other matches are there without the first rule.
+      const Graph& source = match.rule().source;
+      if (std::ranges::none_of(source.nodes(), [&](const GraphNode& node) {
+            return operands.contains(match.values[source.outputs(node)[0].index]);
+          }))
+        continue;
+      auto made = rules::apply(*exposed, match);
+      if (!made) continue;
+      RuleApplication by{
+          .rule = match.rule().name, .where = place_of(graph, outer), .also = {outer.rule().name}};
+      auto normal_form = normalized(*made, by.also);
+      if (normal_form && !visit({*std::move(normal_form), std::move(by)})) return;
+    }
   }
 }
 

@@ -29,7 +29,8 @@ struct Neighbour {
 ///
 /// Normalization rules, which are always beneficial, are applied wherever they match after every
 /// other rule, and are not a choice. The choices are the other rules, in both directions where a
-/// rule is bidirectional.
+/// rule is bidirectional. With mutants, a rule that `helps mutants` and one that it makes match are
+/// one choice: a mutant of a convolution applies to one with a bias too.
 class RewriteMoves {
  public:
   /// With `exact`, only rules that preserve results bit for bit are used.
@@ -55,11 +56,14 @@ class RewriteMoves {
 
  private:
   RewriteMoves(const std::vector<rules::Rule>& rules, const std::vector<rules::Rule>& choices,
-               bool exact)
-      : rules_(rules), set_(choices), exact_(exact) {}
+               const std::vector<rules::Rule>& exposing, bool exact)
+      : rules_(rules), set_(choices), exposing_(exposing), exact_(exact) {}
+  /// Visits the successors by two rules, of which the first makes the second one match.
+  void from_exposed(const Graph& graph, const std::function<bool(Neighbour)>& visit) const;
 
   std::vector<rules::Rule> rules_;
   rules::RuleSet set_;
+  rules::RuleSet exposing_;  // rules that help mutants; none without mutants
   bool exact_;
 };
 

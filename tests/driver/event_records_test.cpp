@@ -144,6 +144,38 @@ TEST(EventRecords, ShowRulesWithTheirProofsAndPlaces) {
   }
 }
 
+TEST(EventRecords, RulesAndPassesHaveTheirExpectedGain) {
+  // (x·v)·w = x·(v·w) saves one of two matmuls.
+  const report::EventLog log =
+      measured(model_of("graph(x: f32[256, 256]) {"
+                        "  v = reshape(sin(range(0.0, 65536.0, 1.0)), [256, 256])"
+                        "  a = matmul(x, v)  y = matmul(a, v)  return y }"));
+  const auto rewrites = log.all<report::Rewrite>();
+  ASSERT_EQ(rewrites.size(), 1u);
+  const report::Rewrite& rule = *rewrites[0];
+  EXPECT_EQ(rule.by, "algebra");
+  EXPECT_GT(rule.before_ms, 1.6 * rule.after_ms) << rule.rule;
+  EXPECT_GT(rule.after_ms, 0);
+  EXPECT_DOUBLE_EQ(rule.expected_ms, rule.after_ms - rule.before_ms);
+  // The pass as a whole applied this rule alone; it is listed twice, and its gain once.
+  std::vector<double> of_passes;
+  for (const auto* pass : log.all<report::Pass>()) {
+    EXPECT_TRUE(pass->changed || pass->before_ms == 0) << pass->name;
+    if (pass->before_ms > 0) of_passes.push_back(pass->expected_ms);
+  }
+  EXPECT_THAT(of_passes, Contains(::testing::DoubleNear(rule.expected_ms, 1e-9)));
+}
+
+TEST(EventRecords, GainsOfUnknownSizesAreNotEstimated) {
+  const Graph graph = testing::parsed(
+      "graph(x: f32[n, 4]) { a = mul(x, 2.0)  b = mul(a, 3.0)  y = neg(b)  return y }");
+  const auto made = passes::optimize(graph, {});
+  ASSERT_TRUE(made) << to_string(made.error());
+  const auto gains = rewrite_gains(graph, made->log, {});
+  ASSERT_TRUE(gains) << to_string(gains.error());
+  EXPECT_THAT(*gains, IsEmpty());
+}
+
 TEST(EventRecords, SavedProgramsKeepTheNamesAndStrategiesOfSteps) {
   const Model model = model_of(kConvolutions);
   const auto compiled = compile_model(model, InputShapes(model.graph.inputs().size()), {});

@@ -23,6 +23,28 @@ TEST(Narrow, ComputesTheColumnsOfAConvolutionThatAreRead) {
                    "  return conv(slice(x, [0, 0, 0, 6], [1, 2, 6, 8]), k) {pads=[1, 0, 1, 1]} }"});
 }
 
+TEST(Narrow, LeavesOutTheTapsThatOnlyReadPadding) {
+  expect_pass({.passes = {"narrow"},
+               .before = "graph(x: f32[1, 1, 6, 8]) {"
+                         "  k = const f32[1, 1, 3, 1] [1.0, 2.0, 3.0]"
+                         "  return slice(conv(x, k) {pads=[1, 0, 1, 0]}, [0], [1], [2]) }",
+               .after = "graph(x: f32[1, 1, 6, 8]) {"
+                        "  k = const f32[1, 1, 3, 1] [1.0, 2.0, 3.0]"
+                        "  return conv(slice(x, [0, 0, 0, 0], [1, 1, 2, 8]),"
+                        "    slice(k, [0, 0, 1, 0], [1, 1, 3, 1])) {pads=[0, 0, 0, 0]} }"});
+  // 0 times infinity is not 0, and nothing is known of an operand.
+  for (const char* k : {"const f32[1, 1, 3, 1] [1.0, inf, 3.0]", "exp(w)"})
+    expect_pass({.passes = {"narrow"},
+                 .before = fmt::format("graph(x: f32[1, 1, 6, 8], w: f32[1, 1, 3, 1]) {{"
+                                       "  k = {}  return slice(conv(x, k) {{pads=[1, 0, 1, 0]}},"
+                                       "    [0], [1], [2]) }}",
+                                       k),
+                 .after = fmt::format("graph(x: f32[1, 1, 6, 8], w: f32[1, 1, 3, 1]) {{"
+                                      "  k = {}  return conv(slice(x, [0, 0, 0, 0], [1, 1, 2, 8]),"
+                                      "    k) {{pads=[1, 0, 0, 0]}} }}",
+                                      k)});
+}
+
 TEST(Narrow, NarrowsThroughSeveralOperators) {
   expect_pass({.passes = {"narrow"},
                .before = "graph(x: f32[8, 5], w: f32[5, 7], b: f32[7]) {"
@@ -73,11 +95,16 @@ TEST(Narrow, KeepsTheMeaningOfAnyBox) {
     const std::int64_t rows = (7 + top + bottom - dilation * 2 - 1) / stride + 1;
     const std::int64_t columns = (8 + left + right - dilation * 2 - 1) / stride + 1;
     const std::int64_t y = draw(0, rows - 1), x = draw(0, columns - 1);
+    // A constant weight may lose taps.
+    std::vector<double> weight;
+    for (int tap = 0; tap < 108; ++tap) weight.push_back(static_cast<double>(draw(-8, 8)) / 4);
     const std::string text = fmt::format(
-        "graph(x: f32[2, 4, 7, 8], k: f32[6, 2, 3, 3], b: f32[6]) {{"
+        "graph(x: f32[2, 4, 7, 8], w: f32[6, 2, 3, 3], b: f32[6]) {{ k = {10}"
         "  return slice(conv(x, k, b) {{group=2, strides=[{0}, {0}], dilations=[{1}, {1}],"
         "    pads=[{2}, {3}, {4}, {5}]}}, [{6}, {7}], [{8}, {9}], [2, 3]) }}",
-        stride, dilation, top, left, bottom, right, y, x, y + draw(1, 3), x + draw(1, 3));
+        stride, dilation, top, left, bottom, right, y, x, y + draw(1, 3), x + draw(1, 3),
+        i % 2 == 0 ? "identity(w)"
+                   : fmt::format("const f32[6, 2, 3, 3] [{:.2f}]", fmt::join(weight, ", ")));
     SCOPED_TRACE(text);
     const Graph graph = parsed(text);
     expect_same_results(graph, passes::narrow(graph));

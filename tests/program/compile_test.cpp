@@ -281,6 +281,66 @@ TEST(Compile, ConcatsOfManyPartsAlongAnyAxis) {
   }
 }
 
+int steps_in_place(const CompileReport& report) {
+  return static_cast<int>(std::ranges::count_if(
+      report.steps, [](const auto& step) { return step.strategy == "in place"; }));
+}
+
+TEST(Compile, ABoxOverAResultIsWrittenInPlace) {
+  Rng rng(5);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(high - low + 1)));
+  };
+  // Row-major, channels-last, seen through views and transposes; the result is an output, or read.
+  for (const auto& [whole, shape] :
+       {std::pair<std::string, std::vector<std::int64_t>>{"exp(x)", {2, 8, 6, 10}},
+        {"conv(x, k) {pads=[1, 1, 1, 1]}", {2, 8, 6, 10}},
+        {"transpose(reshape(conv(x, k) {pads=[1, 1, 1, 1]},"
+         " [2, 8, 10, 6])) {perm=[0, 2, 1, 3]}",
+         {2, 10, 8, 6}}})
+    for (const char* result : {"b", "relu(b)", "add(reduce_sum(b, [1]), b)"})
+      for (int i = 0; i < 4; ++i) {
+        std::vector<std::int64_t> size, start;
+        for (const std::int64_t extent : shape) {
+          size.push_back(draw(1, extent));
+          start.push_back(draw(-1, extent - 1));  // may lie outside in part
+        }
+        SCOPED_TRACE(fmt::format("{} as {}: {} from {}", whole, result, fmt::join(size, ", "),
+                                 fmt::join(start, ", ")));
+        const CompileReport report = expect_same(
+            parsed(fmt::format("graph(x: f32[2, 8, 6, 10], k: f32[8, 8, 3, 3], u: f32[{0}]) {{"
+                               "  a = {1}  b = update_slice(a, u, [{2}])  return {3} }}",
+                               fmt::join(size, ", "), whole, fmt::join(start, ", "), result)),
+            {testing::random_f32({2, 8, 6, 10}, 1), testing::random_f32({8, 8, 3, 3}, 2),
+             testing::random_f32(size, 3)});
+        bool is_inside = true;
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+          is_inside = is_inside && start[axis] + size[axis] > 0;
+        EXPECT_EQ(steps_in_place(report), is_inside ? 1 : 0);
+      }
+}
+
+TEST(Compile, ABoxOverWhatIsReadElsewhereIsACopy) {
+  for (const char* body :
+       {"b = update_slice(x, u, [1, 2])  return b",
+        "a = exp(x)  b = update_slice(a, u, [1, 2])  return b, a",
+        "a = exp(x)  b = update_slice(a, u, [1, 2])  return mul(a, b)",
+        "a = exp(x)  v = reshape(a, [5, 6])  b = update_slice(v, u, [1, 2])  return add(v, b)",
+        "a = exp(x)  t = transpose(a)  b = update_slice(t, u, [1, 2])  return b, reshape(a, [30])",
+        "a = exp(x)  b = update_slice(a, slice(a, [0, 0], [2, 3]), [1, 2])  return b",
+        "a = exp(x)  c = slice(a, [0], [4])  b = update_slice(c, u, [1, 2])  return b, neg(a)"}) {
+    SCOPED_TRACE(body);
+    const bool is_transposed = std::string_view(body).find("transpose") != std::string_view::npos;
+    const CompileReport report = expect_same(
+        parsed(fmt::format("graph(x: f32[{}], u: f32[2, 3]) {{ {} }}",
+                           is_transposed ? "6, 5" : "5, 6", body)),
+        {testing::random_f32(
+             is_transposed ? std::vector<std::int64_t>{6, 5} : std::vector<std::int64_t>{5, 6}, 1),
+         testing::random_f32({2, 3}, 2)});
+    EXPECT_EQ(steps_in_place(report), 0);
+  }
+}
+
 TEST(Compile, WhatReadsAResultAndAViewOfIt) {
   expect_same(parsed("graph(x: f32[3, 3], w: f32[3]) { a = layer_normalization(x, w, w)  "
                      "t = transpose(a)  return sub(t, a), t }"),

@@ -144,6 +144,18 @@ TEST(GpuProgram, PartsOfAConcatenationAreCopiedByOneLaunch) {
   EXPECT_EQ(std::ranges::count_if(report.steps, copies), 1);
 }
 
+TEST(GpuProgram, ABoxOverAResultIsWrittenInPlace) {
+  const CompileReport report = expect_same_on_gpu(
+      {.graph = "graph(x: f32[2, 8, 9, 7], k: f32[8, 8, 3, 3], u: f32[2, 8, 1, 7]) {"
+                "  a = conv(x, k) {pads=[1, 1, 1, 1]}  b = update_slice(a, u, [0, 0, 8, 0])"
+                "  return relu(update_slice(b, neg(u), [0, 0, 0, 3])) }",
+       .inputs = {random_f32({2, 8, 9, 7}, 1), random_f32({8, 8, 3, 3}, 2),
+                  random_f32({2, 8, 1, 7}, 3)}});
+  EXPECT_EQ(std::ranges::count_if(report.steps,
+                                  [](const auto& step) { return step.strategy == "in place"; }),
+            2);
+}
+
 TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
   const auto strategy = [](const char* graph, const std::vector<std::int64_t>& shape) {
     const CompileReport report =

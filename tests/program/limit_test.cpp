@@ -85,5 +85,15 @@ TEST(LimitMemory, ConvolutionsWithSkipsKeepTheirBits) {
   }
 }
 
+TEST(LimitMemory, BoxesWrittenInPlaceKeepTheirBits) {
+  const Graph graph = testing::parsed(
+      "graph(x: f32[64, 64], w: f32[64, 64]) {"
+      "  a = matmul(x, w)  b = matmul(a, w)  p = update_slice(b, slice(a, [0, 0], [9, 64]), [7, 0])"
+      "  c = matmul(p, w)  d = matmul(c, w)  e = matmul(d, p)  return add(e, a) }");
+  for (const double share : {0.9, 0.7, 0.5, 0.35})
+    expect_same_bits(graph, {testing::random_f32({64, 64}, 1), testing::random_f32({64, 64}, 2)},
+                     share);
+}
+
 }  // namespace
 }  // namespace tessera::program

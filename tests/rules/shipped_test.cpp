@@ -28,11 +28,12 @@ void collect_symbols(const Graph& graph, std::set<std::string>& sizes) {
       if (const auto* symbol = std::get_if<Symbol>(&attr)) {
         const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
         if (std::holds_alternative<double>(spec->value)) continue;
-        if (std::holds_alternative<Ints>(spec->value))
-          for (int i = 0; i < (name == "pads" ? 4 : 2); ++i)
-            sizes.insert(symbol->name + std::to_string(i));
-        else
-          sizes.insert(symbol->name);
+        const bool is_list = std::holds_alternative<Ints>(spec->value);
+        if (!is_list) sizes.insert(symbol->name);
+        // Lists have an entry for each spatial axis of the first operand, or two.
+        const std::size_t spatial = graph.type(graph.inputs(node)[0]).shape->size() - 2;
+        for (std::size_t i = 0; is_list && i < (name == "pads" ? 2 : 1) * spatial; ++i)
+          sizes.insert(symbol->name + std::to_string(i));
       }
 }
 

@@ -18,12 +18,16 @@ namespace {
 
 using testing::parsed;
 
-/// Mutants over the operators of the shipped set that a class needs.
-MutantResult mutants_of(std::string_view inputs, const std::vector<std::string>& operators) {
-  std::string text = "set part\nsizes n=2 c=3 f=4 h=5 w=6\nsizes c=2 n=3 w=4 f=5 h=6\n";
-  text += fmt::format("most 1500 elements\n{}\n", inputs);
+constexpr const char* kImageSizes =
+    "sizes n=2 c=3 f=4 h=5 w=6\nsizes c=2 n=3 w=4 f=5 h=6\nmost 1500 elements";
+
+/// Mutants over the operators of a shipped set that a class needs.
+MutantResult mutants_of(std::string_view inputs, const std::vector<std::string>& operators,
+                        const std::string& of = "sets/pet.set",
+                        std::string_view sizes = kImageSizes) {
+  std::string text = fmt::format("set part\n{}\n{}\n", sizes, inputs);
   const auto sets = shipped_sets();
-  const auto pet = std::ranges::find(sets, "sets/pet.set", &ShippedSet::name);
+  const auto pet = std::ranges::find(sets, of, &ShippedSet::name);
   EXPECT_NE(pet, sets.end());
   for (const std::string& name : operators) {
     const std::size_t begin = pet->text.find("op " + name + "(");
@@ -209,6 +213,18 @@ int expect_sound(const MutantResult& found, int draws, std::uint64_t seed) {
     if (::testing::Test::HasFailure()) return compared;
   }
   return compared;
+}
+
+TEST(Mutants, ABatchOfVolumesIsFoldedIntoTheFrames) {
+  const MutantResult found = mutants_of(
+      "input x: f32[n, c, d, h, w]\n"
+      "weight k: f32[f, c, 3, 3, 3] as f32[_, _, 2*_ + 1, 2*_ + 1, 2*_ + 1]\n"
+      "like i: f32[n, c, d, h, w]",
+      {"conv3d", "fold_frames", "unfold_frames"}, "sets/pet3d.set",
+      "sizes n=2 c=3 f=4 d=5 h=6 w=7\nsizes c=2 n=3 w=4 f=5 h=6 d=7\nmost 6000 elements");
+  const rules::Rule* rule = proved(found, "conv3d_as_unfold_frames_conv3d_fold_frames");
+  ASSERT_NE(rule, nullptr);
+  EXPECT_EQ(region_text(rule), "[_, _, c - j : c, _, _], [_, _, 0 : j, _, _]");
 }
 
 TEST(Mutants, AreRightOnceCorrectedAndWrongInTheirRegionAlone) {

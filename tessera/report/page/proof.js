@@ -50,9 +50,12 @@ function compareTab() {
     ['steps', (of) => of.of('step').length], ['a run', (of) => ms(of.last('run')?.ms)],
     ['activations', (of) => bytes(of.last('memory')?.arena_bytes)],
     ['weights', (of) => bytes(of.last('memory')?.weight_bytes)],
-    ['precision', (of) => of.last('target')?.precision || ''],
-    ['rules applied', (of) => of.of('rewrite').map((rewrite) => rewrite.rule).join(', ') || 'none']
-  ];
+    ['precision', (of) => of.last('target')?.precision],
+    // A saved program has no records of passes.
+    ['rules applied', (of) => of.of('pass').length || of.of('rewrite').length ?
+         of.of('rewrite').filter((one) => !one.rejected).map((one) => one.rule).join(', ') || 'none' :
+         undefined]
+  ].filter(([, value]) => other && (value(log) !== undefined || value(other) !== undefined));
   return h(
       'div', {}, h('h2', {}, 'Comparison'),
       other &&
@@ -61,8 +64,8 @@ function compareTab() {
               h('tr', {}, h('th', {}, ''), h('th', {}, file(log)), h('th', {}, file(other))),
               rows.map(
                   ([title, of]) =>
-                      h('tr', {}, h('th', {scope: 'row'}, title), h('td', {}, of(log)),
-                        h('td', {}, of(other)))))),
+                      h('tr', {}, h('th', {scope: 'row'}, title), h('td', {}, of(log) ?? 'not known'),
+                        h('td', {}, of(other) ?? 'not known'))))),
       h('p', {}, `All steps: ${ms(sum('a_ms'))} and ${ms(sum('b_ms'))}.`),
       table(
           [
@@ -85,7 +88,8 @@ function compareTab() {
                          Math.round((90 * Math.abs(change(e))) / largest)}px;background:var(${
                          change(e) > 0 ? '--bad' : '--good'})`
                    }),
-                   ' ', (change(e) > 0 ? '+' : '−') + ms(Math.abs(change(e)))]
+                   ' ', h('span', {style: 'white-space:nowrap'},
+                          (change(e) > 0 ? '+' : '−') + ms(Math.abs(change(e))))]
             },
             {title: 'first computed as', cell: (e) => short(e.a_how, 120)},
             {

@@ -105,19 +105,55 @@ function mutantDetails(rewrite) {
   ];
 }
 
+/** Change of time, with its sign. */
+function change(milliseconds) {
+  return `${milliseconds > 0 ? '+' : '−'}${ms(Math.abs(milliseconds))}`;
+}
+
+/** Expected time of the whole model without and with a rule or pass; '' if it is not known. */
+function expectedGain(record) {
+  if (!record.before_ms) return '';
+  const by = record.measured ? 'measured kernels' : 'the roofline model',
+        share = 100 * Math.abs(record.expected_ms || 0) / record.before_ms;
+  return record.expected_ms ?
+      `${change(record.expected_ms)} expected for the whole model, ${
+          share < 0.01 ? 'less than 0.01' : numeral(share, 2)} % of ${ms(record.before_ms)} by ${by}` :
+      `no change expected for the whole model, ${ms(record.after_ms)} by ${by}`;
+}
+
+/** Steps that compute what became of the places of a rewrite. */
+function stepsOf(rewrite) {
+  const steps = new Set();
+  for (const name of rewrite.where || []) {
+    const node = index.producer.get(name);
+    for (const made of (node && index.became.get(node.id || 0)) || [])
+      for (const step of index.stepsOfNode.get(made.id || 0) || []) steps.add(step);
+  }
+  return [...steps];
+}
+
 /** What a rule was expected and measured to bring. */
 function gainOf(rewrite) {
-  if (rewrite.by !== 'search')
-    return h('p', {}, h('b', {}, 'Gain: '),
-             `not estimated; the pass ${rewrite.by} applies the rule wherever it matches`);
   const parts = [];
-  if (rewrite.expected_ms)
-    parts.push(`${rewrite.expected_ms > 0 ? '+' : '−'}${
-        ms(Math.abs(rewrite.expected_ms))} expected in all places`);
-  if (rewrite.before_ms)
-    parts.push(`${ms(rewrite.before_ms)} → ${ms(rewrite.after_ms)} ${
-        rewrite.measured ? 'measured' : 'expected'} of one region, with all rules applied to it`);
-  return parts.length ? h('p', {}, h('b', {}, 'Gain: '), parts.join('; ')) : null;
+  if (rewrite.by !== 'search') {
+    parts.push(expectedGain(rewrite) || 'not estimated, since sizes are not known');
+  } else {
+    if (rewrite.expected_ms) parts.push(`${change(rewrite.expected_ms)} expected in all places`);
+    if (rewrite.before_ms)
+      parts.push(`${ms(rewrite.before_ms)} → ${ms(rewrite.after_ms)} ${
+          rewrite.measured ? 'measured' : 'expected'} of one region, with all rules applied to it`);
+  }
+  const steps = rewrite.rejected ? [] : stepsOf(rewrite).filter((step) => index.time.has(step.id || 0));
+  const taken = steps.reduce((sum, step) => sum + (index.time.get(step.id || 0).ms || 0), 0);
+  const run = log.last('run')?.ms;
+  const measured = steps.length ?
+      `Measured: the ${plural(steps.length, 'step')} that compute these places now take ${ms(taken)}` +
+          (run ? `, ${(100 * taken / run).toFixed(1)} % of a run.` : '.') :
+      '';
+  return [
+    h('p', {class: 'gain'}, h('b', {}, 'Gain: '), parts.join('; ')),
+    measured ? h('p', {class: 'measured'}, measured) : null
+  ];
 }
 
 function rewriteDetails(rewrite, open) {
@@ -132,7 +168,8 @@ function rewriteDetails(rewrite, open) {
       h('summary', {}, h('b', {}, rewrite.rule),
         ` ${rewrite.times > 1 ? rewrite.times + ' times' : 'once'} by ${rewrite.by} · `,
         h('span', {class: proved ? 'good' : 'bad'}, rewrite.verdict || 'unknown'),
-        ` · ${rewrite.numerics === 'exact' ? 'exact: keeps every bit' : rewrite.numerics || ''}`),
+        ` · ${rewrite.numerics === 'exact' ? 'exact: keeps every bit' : rewrite.numerics || ''}`,
+        rewrite.expected_ms ? ` · ${change(rewrite.expected_ms)} expected` : ''),
       rewrite.about ? h('p', {}, rewrite.about) : null,
       rewrite.equation ? h('pre', {}, rewrite.equation) : null,
       h('div', {class: 'rule'},
@@ -189,6 +226,14 @@ function rewritesTab(place) {
                 title: 'nodes',
                 number: true,
                 cell: (pass) => `${pass.nodes_before || 0} → ${pass.nodes_after || 0}`
+              },
+              {
+                title: 'expected gain',
+                number: true,
+                cell: (pass) => pass.before_ms ?
+                    h('span', {title: expectedGain(pass)},
+                      pass.expected_ms ? change(pass.expected_ms) : 'none') :
+                    ''
               },
               {title: 'validation', cell: (pass) => pass.validation || ''},
               {

@@ -145,6 +145,13 @@ function startTheme() {
   preferred.addEventListener('change', () => set(preferred.matches ? 'dark' : 'light'));
   document.getElementById('theme').addEventListener(
       'click', () => set(isDark() ? 'light' : 'dark'));
+  // Printers leave out backgrounds: dark text on white, whatever the screen shows.
+  let shown = 'light';
+  window.addEventListener('beforeprint', () => {
+    shown = document.documentElement.dataset.theme;
+    set('light');
+  });
+  window.addEventListener('afterprint', () => set(shown));
 }
 
 document.getElementById('command').textContent =
