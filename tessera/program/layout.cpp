@@ -74,6 +74,12 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
   for (const NodeGroup& group : grouping.groups)
     for (const std::size_t n : group.nodes) spatial[n] = group.spatial;
 
+  const auto has_constant = [&](const GraphNode& node) {
+    return std::ranges::any_of(graph.inputs(node), [&](ValueId input) {
+      return input.present() && graph.constant(input) != nullptr;
+    });
+  };
+
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const GraphNode& node = graph.nodes()[n];
     const ValueId result = graph.outputs(node)[0];
@@ -98,6 +104,8 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
         case NodeKind::Window:
           if (spatial[n] && rank_of(input) == rank_of(result))
             theirs.take(channels_last(rank_of(input)), Strong);
+          else if (!spatial[n] && has_constant(node))
+            theirs.take(row_major(rank_of(input)), Weak);
           break;
         case NodeKind::Map:
         case NodeKind::Move:

@@ -66,6 +66,29 @@ TEST(Casts, TheReportListsTensorsStoredInAnotherType) {
   }
 }
 
+/// Preferred layout of the first result of a graph's first node.
+std::optional<AxisOrder> first_order(const char* text) {
+  const Graph graph = parsed(text);
+  const Decisions decisions = decide(graph, {});
+  return decisions.orders[graph.outputs(graph.nodes()[0])[0].index];
+}
+
+TEST(Decisions, ActivationsOfWeightsAreRowMajor) {
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(t, f32[2, 2] [1, 2, 3, 4])) }"),
+            row_major(3));
+  // Seen through elementwise operators.
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(relu(t), f32[2, 2] [1, 2, 3, 4])) }"),
+            row_major(3));
+}
+
+TEST(Decisions, MatmulsOfTwoActivationsReadThemAsTheyAre) {
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(t, x)) }"),
+            std::nullopt);
+}
+
 TEST(Decisions, ViewsAreSeenThrough) {
   const Graph graph = parsed(
       "graph(x: f32[4, 6]) { a = relu(x)  b = reshape(a, [24])  c = reshape(b, [2, 12])  "
