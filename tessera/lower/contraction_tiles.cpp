@@ -79,6 +79,13 @@ void for_each_tiles(const Contraction& c, const ContractionCost& cost,
                     const std::vector<double>& k_scales, Visit&& visit) {
   const std::int64_t panel = panels.columns, all = count(c.sums);
   const AxisGroups sums = merged_sums(c);
+  // Windows of an image as operand b are copied for each k-step; where a few rows read them once,
+  // they stay in the first-level cache.
+  const bool streams_b = !c.known_b && sums.size() > 1 && count(c.rows) <= cost.register_rows();
+  const std::int64_t copied_b =
+      streams_b
+          ? std::max<std::int64_t>(machine.l1d / 2 / 4 / std::min(c.column.extent, 4 * panel), 1)
+          : all;
   // Columns that share an axis of the result with other index variables are not cut.
   const bool whole_columns = c.is_merged(c.column);
   for (const std::vector<std::int64_t>& candidate : row_tiles(c)) {
@@ -94,7 +101,7 @@ void for_each_tiles(const Contraction& c, const ContractionCost& cost,
                              tiles.row_count(),
                          16);
       tiles.sums = sums;
-      take_sums(tiles.sums, most, panels.k_group);
+      take_sums(tiles.sums, std::min(most, copied_b), panels.k_group);
       if (std::ranges::find(steps, tiles.sum_count()) != steps.end()) continue;
       steps.push_back(tiles.sum_count());
       std::int64_t last = 0;

@@ -155,9 +155,13 @@ class Chooser {
     // Threads that have no element of their own take a part of the fold.
     const bool has_blocks = traits_of(machine_).has_thread_blocks;
     constexpr std::int64_t kFew = 1 << 17, kPart = 64;
-    if (fold != nullptr && folds_along_memory(*fold))
-      most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
-    else if (fold != nullptr && has_blocks && is_window(*fold, sums))
+    if (fold != nullptr && folds_along_memory(*fold)) {
+      // A fold whose order matters, such as the position of a maximum, has rows as its lanes.
+      const std::int64_t lanes = std::max(1, machine_.vector_bytes / 4);
+      const bool is_across = !has_blocks && !fold->simple() && all >= lanes;
+      const std::int64_t folded = vectorize(sums, is_across ? 4096 / lanes : 4096);
+      most = is_across ? lanes : std::max<std::int64_t>(most / folded, 1);
+    } else if (fold != nullptr && has_blocks && is_window(*fold, sums))
       most = write_out(sums);
     else if (fold != nullptr && has_blocks && is_weighted_window(*fold, sums))
       most = write_out_row(*fold, sums, output);

@@ -97,7 +97,8 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
     if (loop.reduces) taps = std::min(taps * loop.extent, kMostTaps + 1);
   }
   const std::int64_t width = std::max(1, machine.vector_bytes / 4);
-  if (taps > kMostTaps || output.empty() || output.back().extent < width ||
+  if (taps > kMostTaps || output.empty() ||
+      output.back().extent < std::min<std::int64_t>(width, 4) ||
       !reads_along(*fold, nest, output.back().name))
     return std::optional<Schedule>();
 

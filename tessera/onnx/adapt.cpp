@@ -144,12 +144,17 @@ Expected<Vals> batch_norm_by_mode(Call& call) {
     if (shape.size() != 2)
       return call.unsupported("spatial=0", "one statistic per channel is read");
   }
-  if (call.outputs > 3)
-    return call.unsupported(fmt::format("{} outputs", call.outputs),
-                            "later opsets have y, running mean and running variance");
   const bool training = call.opset < 7 ? is_test.value_or(0) == 0 : call.outputs > 1;
   call.attrs.set("training_mode", std::int64_t{training});
-  return call.emit();
+  // The fourth and fifth output are the statistics of the batch: running ones without momentum.
+  const int saved = std::max(call.outputs - 3, 0);
+  call.outputs -= saved;
+  Vals results = call.emit();
+  if (saved == 0) return results;
+  call.attrs.set("momentum", 0.0);
+  const Vals batch = call.emit();
+  results.insert(results.end(), batch.begin() + 1, batch.begin() + 1 + saved);
+  return results;
 }
 
 Expected<Vals> coerced_to_matrix(Call& call) {

@@ -22,6 +22,7 @@
 #include "tessera/passes/scan_invariants.h"
 #include "tessera/passes/sequences.h"
 #include "tessera/passes/stack_matmuls.h"
+#include "tessera/passes/trim_windows.h"
 #include "tessera/passes/validate.h"
 #include "tessera/support/stopwatch.h"
 
@@ -170,6 +171,8 @@ constexpr Pass kPasses[] = {
      plain<dft_to_matmul>},
     {{"conv_transpose_subpixel", Target, N::Reals, T::Any, "sub-pixel decomposition"},
      plain<conv_transpose_subpixel>},
+    {{"trim_windows", Target, N::Reals, T::Any, "drops window positions that read padding only"},
+     plain<trim_windows>},
     {{"dense_groups", Target, N::Reals, T::Any, "dense form of convolutions in narrow groups"},
      dense_groups_of},
     {{"scan_invariants", Target, N::Exact, T::Any, "takes loop invariants out of scans"},

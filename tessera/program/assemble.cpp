@@ -105,7 +105,8 @@ class Assembler {
       TESSERA_TRY_DONE(emit({.kind = grouping.kinds[n],
                              .nodes = {n},
                              .results = {outputs.begin(), outputs.end()},
-                             .spatial = group.spatial}));
+                             .spatial = group.spatial,
+                             .planar = group.planar}));
     }
     return Done{};
   }
@@ -198,6 +199,9 @@ class Assembler {
       if (nodes.spatial && rank > 2 && rank == result_rank && shape_of(graph_, id)[1] >= 8) {
         TESSERA_TRY(place, places_.in(id, channels_last(rank)));
       }
+      if (nodes.planar && rank == result_rank) {
+        TESSERA_TRY(place, places_.in(id, row_major(rank)));
+      }
       layout.operands.values.emplace(name, runtime::Address{place.value, place.offset});
       layout.orders.emplace(name, place.order);
       const std::int64_t bytes = out_.value(place.value).bytes;
@@ -218,6 +222,8 @@ class Assembler {
       AxisOrder order = row_major(rank);
       if (nodes.spatial && rank > 2)
         order = channels_last(rank);
+      else if (nodes.planar)
+        order = row_major(rank);
       else if (wish && !scatters)
         order = *wish;
       else if (!scatters && layout.largest && layout.largest->size() == rank)

@@ -92,19 +92,25 @@ bool is_contraction(const Stage& stage) {
   const auto factors = fold == nullptr ? std::nullopt : lower::factors_of(stage, *fold);
   if (!factors) return false;
   const std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
-  bool left_alone = false, right_alone = false, shared = false;
+  bool left_alone = false, right_alone = false, shared = false, is_batched = false;
   for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& part : merged.parts) {
       if (part.size().is(1)) continue;
+      is_batched = is_batched || (left.contains(part.name) && right.contains(part.name));
       left_alone = left_alone || (left.contains(part.name) && !right.contains(part.name));
       right_alone = right_alone || (right.contains(part.name) && !left.contains(part.name));
     }
-  for (const Bound& bound : fold->bounds)
-    shared = shared || (left.contains(bound.axis) && right.contains(bound.axis) &&
-                        tile::number_of_size(bound.extent, stage.sizes).value_or(1) > 1);
-  // A vector times a matrix is one too.
-  return shared && (left_alone || right_alone) && (left_alone || fold->bounds.size() == 1) &&
-         (right_alone || fold->bounds.size() == 1);
+  int sums = 0;
+  for (const Bound& bound : fold->bounds) {
+    const bool is_long = tile::number_of_size(bound.extent, stage.sizes).value_or(1) > 1;
+    shared = shared || (left.contains(bound.axis) && right.contains(bound.axis) && is_long);
+    sums += is_long ? 1 : 0;
+  }
+  // A vector times a matrix is one too, and so is a convolution with one filter and a window; a
+  // depthwise one is not.
+  const bool is_vector = fold->bounds.size() == 1 || (!is_batched && sums > 1);
+  return shared && (left_alone || right_alone) && (left_alone || is_vector) &&
+         (right_alone || is_vector);
 }
 
 NodeKind kind_of(const Stage& stage) {

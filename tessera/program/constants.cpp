@@ -17,7 +17,8 @@
 namespace tessera::program {
 namespace {
 
-constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20;
+/// Largest growth in bytes of what is kept, and of what is used at compile time alone.
+constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20, kMostTemporary = std::int64_t{1} << 28;
 /// Largest total growth in bytes by converting weights of small types at compile time; beyond it,
 /// they are converted in each run.
 constexpr std::int64_t kMostWidening = std::int64_t{1} << 30;
@@ -30,34 +31,63 @@ std::optional<std::int64_t> bytes_of(const Type& type) {
   return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
 }
 
-/// By value: size in bytes of the constants that it is computed from; none if it is not constant.
-std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
-  std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
-  std::int64_t widening = 0;
+/// Constants that a node is computed from and results that it makes, in bytes.
+struct ConstantNode {
+  std::int64_t read = 0, made = 0;
+  bool widens = false;  // converts a small type
+};
+
+/// By node: what it is computed from, where that is constants alone.
+std::vector<std::optional<ConstantNode>> constant_nodes(
+    const Graph& graph, std::vector<std::optional<std::int64_t>>& leaves) {
+  std::vector<std::optional<ConstantNode>> nodes;
   for (const GraphNode& node : graph.nodes()) {
-    const bool plain = node.op->pure && graph.subgraphs(node).empty();
-    std::int64_t read = 0, made = 0;
-    bool known = plain, widens = false;
+    ConstantNode work;
+    bool known = node.op->pure && graph.subgraphs(node).empty();
     for (const ValueId input : graph.inputs(node)) {
       if (!known || !input.present()) continue;
       if (const Tensor* constant = graph.constant(input))
         leaves[input.index] = static_cast<std::int64_t>(constant->bytes.size());
       known = leaves[input.index].has_value();
-      widens = widens || is_small(graph.type(input).dtype);
-      read += leaves[input.index].value_or(0);
+      work.widens = work.widens || is_small(graph.type(input).dtype);
+      work.read += leaves[input.index].value_or(0);
     }
     for (const ValueId output : graph.outputs(node)) {
       const auto bytes = known ? bytes_of(graph.type(output)) : std::nullopt;
       known = bytes.has_value();
-      made += bytes.value_or(0);
+      work.made += bytes.value_or(0);
     }
-    if (!known) continue;
-    if (made > read + kMostGrowth) {
+    known = known && work.made <= work.read + kMostTemporary;
+    nodes.push_back(known ? std::optional(work) : std::nullopt);
+    if (known)
+      for (const ValueId output : graph.outputs(node)) leaves[output.index] = work.read;
+  }
+  return nodes;
+}
+
+/// By value: size in bytes of the constants that it is computed from; none if it is not constant,
+/// or needed at run time and much larger than they are.
+std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
+  std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
+  const auto nodes = constant_nodes(graph, leaves);
+  std::vector<bool> is_read(graph.value_count());  // at run time
+  for (const ValueId output : graph.outputs()) is_read[output.index] = true;
+  std::int64_t widening = 0;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const GraphNode& node = graph.nodes()[n];
+    const auto outputs = graph.outputs(node);
+    bool is_kept = nodes[n].has_value();
+    if (is_kept && nodes[n]->made > nodes[n]->read + kMostGrowth &&
+        std::ranges::any_of(outputs, [&](ValueId output) { return is_read[output.index]; })) {
+      const auto& [read, made, widens] = *nodes[n];
       constexpr std::int64_t kWidest = 8;  // f64 of a byte
-      if (!widens || made > kWidest * read || widening + made - read > kMostWidening) continue;
-      widening += made - read;
+      is_kept = widens && made <= kWidest * read && widening + made - read <= kMostWidening;
+      if (is_kept) widening += made - read;
     }
-    for (const ValueId output : graph.outputs(node)) leaves[output.index] = read;
+    if (is_kept) continue;
+    for (const ValueId output : outputs) leaves[output.index].reset();
+    for (const ValueId input : graph.inputs(node))
+      if (input.present()) is_read[input.index] = true;
   }
   return leaves;
 }

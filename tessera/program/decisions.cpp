@@ -1,5 +1,6 @@
 #include "tessera/program/decisions.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tessera/program/backend.h"
@@ -28,6 +29,22 @@ std::set<std::uint32_t> operands_of_products(const Graph& graph, const Decisions
   return operands;
 }
 
+/// Whether a convolution has so few output channels that vectors of pixels are better filled than
+/// vectors of channels. One without a window reads its channels once, as they are.
+bool fills_vectors_by_rows(const Graph& graph, const Grouping& grouping, const NodeGroup& group,
+                           const machine::Machine& machine) {
+  if (machine.is_gpu() || !group.spatial || group.kind != NodeKind::Contraction) return false;
+  const tile::Stage& stage = grouping.stages[group.nodes[0]][0];
+  const auto fold = tile::main_fold(stage);
+  const auto is_long = [&](const Bound& bound) {
+    return tile::number_of_size(bound.extent, stage.sizes).value_or(1) > 1;
+  };
+  if (fold == nullptr || std::ranges::count_if(fold->bounds, is_long) < 2) return false;
+  const auto shape = static_shape(graph.type(graph.outputs(graph.nodes()[group.nodes[0]])[0]));
+  const std::int64_t lanes = machine.vector_bytes / byte_width(DType::F32);
+  return shape && shape->size() >= 3 && 4 * (*shape)[1] <= std::min(lanes, shape->back());
+}
+
 }  // namespace
 
 ValueId Decisions::behind_views(ValueId value) const {
@@ -38,6 +55,11 @@ ValueId Decisions::behind_views(ValueId value) const {
 
 Decisions decide(const Graph& graph, const CompileOptions& options) {
   Decisions decisions{.grouping = group_nodes(graph)};
+  for (NodeGroup& group : decisions.grouping.groups) {
+    if (!fills_vectors_by_rows(graph, decisions.grouping, group, options.machine)) continue;
+    group.spatial = false;
+    group.planar = true;
+  }
   decisions.orders = preferred_orders(graph, decisions.grouping);
   decisions.producers.resize(graph.value_count());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)

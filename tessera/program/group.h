@@ -31,6 +31,7 @@ struct NodeGroup {
   std::vector<std::size_t> nodes = {};  // of the graph, in order
   std::vector<ValueId> results = {};    // values with uses outside
   bool spatial = false;                 // images: channels-last layout
+  bool planar = false;                  // images of few channels: row-major layout
   std::vector<NodeGroup> parts = {};    // of attention: the groups that were merged
   std::string why = {};                 // of Host: the reason
 };

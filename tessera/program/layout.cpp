@@ -70,9 +70,18 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
   };
   for (const ValueId output : graph.outputs())
     wish[output.index].take(row_major(rank_of(output)), Weak);
-  std::vector<bool> spatial(graph.nodes().size(), false);
+  std::vector<bool> spatial(graph.nodes().size(), false), planar = spatial;
   for (const NodeGroup& group : grouping.groups)
-    for (const std::size_t n : group.nodes) spatial[n] = group.spatial;
+    for (const std::size_t n : group.nodes) {
+      spatial[n] = group.spatial;
+      planar[n] = group.planar;
+    }
+
+  const auto has_constant = [&](const GraphNode& node) {
+    return std::ranges::any_of(graph.inputs(node), [&](ValueId input) {
+      return input.present() && graph.constant(input) != nullptr;
+    });
+  };
 
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const GraphNode& node = graph.nodes()[n];
@@ -98,6 +107,10 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
         case NodeKind::Window:
           if (spatial[n] && rank_of(input) == rank_of(result))
             theirs.take(channels_last(rank_of(input)), Strong);
+          else if (planar[n])
+            theirs.take(row_major(rank_of(input)), Strong);
+          else if (!spatial[n] && has_constant(node))
+            theirs.take(row_major(rank_of(input)), Weak);
           break;
         case NodeKind::Map:
         case NodeKind::Move:

@@ -27,7 +27,8 @@ AxisOrder transposed(const AxisOrder& order, std::span<const int> perm);
 std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order);
 
 /// Layout that the consumers of a value prefer, by value: views need row-major, image operators
-/// channels last, and elementwise operators propagate the preference of their consumers.
+/// channels last, matmuls with weights row-major, so that the weights are packed and not the
+/// activations; elementwise operators propagate the preference of their consumers.
 std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
                                                        const Grouping& grouping);
 

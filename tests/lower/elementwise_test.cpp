@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/lower/run_group.h"
@@ -93,6 +94,23 @@ TEST(Elements, DepthwiseWeightsArePackedAlongTheVectors) {
   EXPECT_EQ(code->packings[0].weight, "w");
   EXPECT_EQ(numbers_of(code->packings[0].definition.outputs[0].shape()),
             (std::vector<std::int64_t>{3, 3, 8}));
+}
+
+TEST(Elements, FewChannelsAreConvolvedDirectlyToo) {
+  for (const std::int64_t channels : {4, 6, 8, 12})
+    EXPECT_EQ(expect_group(depthwise({.c = channels}), lower_elementwise)->strategy, "direct conv")
+        << channels;
+}
+
+TEST(Elements, PositionsOfMaximaHaveRowsAsLanes) {
+  const auto code = expect_group(
+      {"first of the largest",
+       {f32("x", {64, 300})},
+       {"define(x: f32[#n, #c]) { out: i64[n] = fold(c) { from -inf, -1 take x[n, c], c by "
+        "max(left.0, right.0), select(left.0 < right.0, right.1, left.1) }.1 }"}},
+      lower_elementwise);
+  ASSERT_TRUE(code);
+  EXPECT_THAT(to_text(code->schedule.value()), ::testing::HasSubstr("vectorize(out/n.i)"));
 }
 
 /// Elements of a row that a program of a depthwise convolution computes side by side, where so many

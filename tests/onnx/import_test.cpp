@@ -92,6 +92,19 @@ TEST(Import, AlignsTheSecondOperandAsOldBroadcastsSay) {
   EXPECT_THAT(text_of(proto), HasSubstr("unsqueeze(b, "));
 }
 
+TEST(Import, GivesTheStatisticsOfABatchThatOldTrainingNormalizationsHave) {
+  ::onnx::ModelProto proto = model(13, {2, 3, 4});
+  for (const char* name : {"scale", "bias", "mean", "var"})
+    add_floats(*proto.mutable_graph(), name, {1, 2, 3});
+  add_node(*proto.mutable_graph(), "BatchNormalization", {"x", "scale", "bias", "mean", "var"},
+           {"n", "m", "v", "batch_mean", "y"});
+  const std::string text = text_of(proto);
+  EXPECT_THAT(text, HasSubstr("n, m, v = batch_normalization(x, scale, bias, mean, var) "
+                              "{training_mode=1}"));
+  EXPECT_THAT(text, HasSubstr("batch_mean, y = batch_normalization(x, scale, bias, mean, var) "
+                              "{momentum=0.0, training_mode=1}"));
+}
+
 TEST(Import, ReadsDataTypesByNumberAndByName) {
   EXPECT_THAT(text_of_op(13, {2}, "Cast", [](auto& n) { n.i("to", 7); }), HasSubstr("to=\"i64\""));
   EXPECT_THAT(text_of_op(1, {2}, "Cast", [](auto& n) { n.s("to", "INT64"); }),

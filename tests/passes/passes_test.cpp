@@ -168,6 +168,26 @@ TEST(Algebra, FoldsABatchNormalizationWhateverItsEpsilon) {
   expect_same_results(before, after);
 }
 
+TEST(Algebra, MergesConvolutionsOfOneImageThatAreAdded) {
+  expect_pass({.passes = {"algebra"},
+               .before =
+                   "graph(x: f32[1, 1, 4, 4]) { w = f32[1, 1, 3, 3] [1, 2, 3, 4, 5, 6, 7, 8, 9]"
+                   "  a = conv(x, w, [1.0]) {pads=[1, 1, 1, 1], strides=[2, 2]}"
+                   "  b = conv(x, w, [2.0]) {pads=[1, 1, 1, 1], strides=[2, 2]}"
+                   "  c = conv(x, f32[1, 1, 1, 1] [0.5], [3.0]) {strides=[2, 2]}"
+                   "  return add(add(c, a), b) }",
+               .after = "graph(x: f32[1, 1, 4, 4]) { return conv(x, f32[1, 1, 3, 3] "
+                        "[2, 4, 6, 8, 10.5, 12, 14, 16, 18], [6.0]) "
+                        "{pads=[1, 1, 1, 1], strides=[2, 2]} }"});
+}
+
+TEST(Algebra, KeepsConvolutionsOfOneImageWithOtherPadsApart) {
+  expect_unchanged(
+      {"algebra"},
+      "graph(x: f32[1, 1, 4, 4], v: f32[1, 1, 3, 3], b: f32[1]) { return add(conv(x, v, b) "
+      "{pads=[2, 2, 0, 0]}, conv(x, f32[1, 1, 1, 1] [0.5], b)) }");
+}
+
 TEST(Moves, TakesPartsWithoutASequence) {
   const Graph before = parsed(
       "graph(x: f32[2, 6]) { s = split_to_sequence(x, [2, 4]) {axis=1}  "

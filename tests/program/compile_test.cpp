@@ -70,6 +70,21 @@ TEST(Compile, AConvolutionWithWhatFollows) {
   EXPECT_TRUE(report.interpreted.empty());
 }
 
+TEST(Compile, ConvolutionsWithFewFilters) {
+  for (const auto& [filters, size] : {std::pair(1, 20), {1, 5}, {2, 33}, {3, 20}, {4, 17}})
+    for (const char* attributes :
+         {"{pads=[1, 1, 1, 1]}", "{pads=[2, 0, 1, 2], strides=[2, 1], dilations=[1, 2]}"}) {
+      SCOPED_TRACE(fmt::format("{} filters, {} pixels, {}", filters, size, attributes));
+      const auto report = expect_same(
+          parsed(fmt::format("graph(x: f32[2, 6, {1}, {1}], w: f32[{0}, 6, 3, 3], b: f32[{0}]) {{ "
+                             "y = relu(conv(relu(x), w, b) {2})  return y, reduce_max(y) }}",
+                             filters, size, attributes)),
+          {testing::random_f32({2, 6, size, size}, 1), testing::random_f32({filters, 6, 3, 3}, 2),
+           testing::random_f32({filters}, 3)});
+      EXPECT_TRUE(report.interpreted.empty());
+    }
+}
+
 TEST(Compile, NeutralElementsMayComeFirst) {
   const Tensor n = Tensor::of<std::int64_t>(DType::I64, {2, 1}, std::vector<std::int64_t>{3, 5});
   // The constant is the first operand of what is then a view, alone and within a group.

@@ -71,6 +71,34 @@ TEST(Constants, APlanIsTheSameWithoutTheirContent) {
   }
 }
 
+/// The steps of matmul(x, add(w, p)), or of matmul(x, p), where p is padded from a column to 1.4
+/// MB.
+std::vector<std::string> steps_with_padded_weights(bool is_added) {
+  GraphBuilder out;
+  const Val x = out.input("x", {.type = Type::tensor(DType::F32, {2, 600})});
+  const Val column = out.constant(random_f32({600, 1}, 1));
+  const std::vector<std::int64_t> pads = {0, 0, 0, 599};
+  const Val padded =
+      out.op("pad", {column, out.constant(Tensor::of<std::int64_t>(DType::I64, {4}, pads))});
+  const Val weights =
+      is_added ? out.op("add", {out.constant(random_f32({600, 600}, 2)), padded}) : padded;
+  const auto graph = out.finish({out.op("matmul", {x, weights})});
+  EXPECT_TRUE(graph);
+  const auto compiled = compile(*graph, {});
+  EXPECT_TRUE(compiled);
+  std::vector<std::string> steps;
+  for (const CompileReport::Step& step : compiled->report.steps) steps.push_back(step.what);
+  return steps;
+}
+
+TEST(Constants, LargeOnesAreTemporaryInTheWorkOnWeights) {
+  EXPECT_EQ(steps_with_padded_weights(true), std::vector<std::string>{"matmul"});
+}
+
+TEST(Constants, LargeOnesOfLittleAreMadeInEachRun) {
+  EXPECT_EQ(steps_with_padded_weights(false), (std::vector<std::string>{"pad", "matmul"}));
+}
+
 TEST(Constants, WeightsOfSmallTypesAreConvertedOnce) {
   constexpr std::int64_t rows = 1024, columns = 600, block = 32;  // 2.3 MiB as f32
   std::vector<std::uint8_t> levels;

@@ -15,6 +15,7 @@
 #include "tessera/passes/conv_transpose_subpixel.h"
 #include "tessera/passes/dense_groups.h"
 #include "tessera/passes/dft_to_matmul.h"
+#include "tessera/passes/trim_windows.h"
 #include "tessera/program/layout.h"
 #include "tessera/program/stage.h"
 #include "tests/support/evaluate.h"
@@ -199,6 +200,36 @@ void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& 
   ASSERT_EQ(wide.nodes().size(), 1U);
   EXPECT_EQ(wide.nodes()[0].attrs->i("group"), expected_groups);
   expect_same_interpreted(graph, wide, image);
+}
+
+/// A convolution whose weights have these sizes after trimming.
+void expect_trimmed(const std::vector<std::int64_t>& expected,
+                    const std::vector<std::int64_t>& image,
+                    const std::vector<std::int64_t>& weights, const char* attributes) {
+  SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
+  const Graph graph = with_constants("conv", image, weights, weights[0], attributes);
+  const Graph trimmed = passes::trim_windows(graph);
+  ASSERT_EQ(trimmed.nodes().size(), 1U);
+  EXPECT_EQ(trimmed.constant(trimmed.inputs(trimmed.nodes()[0])[1])->shape, expected);
+  expect_same_interpreted(graph, trimmed, image);
+}
+
+TEST(TrimmedWindows, DropWhatReadsPaddingOnly) {
+  expect_trimmed({4, 3, 1, 1}, {2, 3, 5, 6}, {4, 3, 3, 3}, "{pads=[7, 7, 7, 7], dilations=[7, 7]}");
+  expect_trimmed({4, 3, 3, 1}, {1, 3, 9, 4}, {4, 3, 3, 3}, "{pads=[6, 6, 6, 6], dilations=[6, 6]}");
+  expect_trimmed({4, 2, 1, 1}, {1, 4, 1, 1}, {4, 2, 3, 3},
+                 "{group=2, pads=[1, 1, 1, 1], strides=[2, 2]}");
+  expect_trimmed({2, 1, 2}, {1, 1, 2}, {2, 1, 4}, "{pads=[0, 2], strides=[3]}");
+  expect_trimmed({2, 1, 1, 2, 3}, {1, 1, 1, 2, 3}, {2, 1, 3, 3, 3}, "{pads=[1, 0, 0, 1, 1, 0]}");
+}
+
+TEST(TrimmedWindows, KeepPadsThatAreNotNegative) {
+  // Dropping the first tap would begin at the third pixel.
+  expect_trimmed({2, 1, 2}, {1, 1, 9}, {2, 1, 2}, "{pads=[1, 0], dilations=[3], strides=[20]}");
+}
+
+TEST(TrimmedWindows, KeepOnePositionThatReadsPadding) {
+  expect_trimmed({2, 1, 1}, {1, 1, 3}, {2, 1, 2}, "{pads=[9, 0], dilations=[1], strides=[40]}");
 }
 
 TEST(AffineNorms, AreAProductAndASum) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +65,49 @@ TEST(Casts, TheReportListsTensorsStoredInAnotherType) {
     EXPECT_EQ(cast.from, DType::F32);
     EXPECT_EQ(cast.to, DType::F16);
   }
+}
+
+/// Preferred layout of the first result of a graph's first node.
+std::optional<AxisOrder> first_order(const char* text) {
+  const Graph graph = parsed(text);
+  const Decisions decisions = decide(graph, {});
+  return decisions.orders[graph.outputs(graph.nodes()[0])[0].index];
+}
+
+TEST(Decisions, ActivationsOfWeightsAreRowMajor) {
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(t, f32[2, 2] [1, 2, 3, 4])) }"),
+            row_major(3));
+  // Seen through elementwise operators.
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(relu(t), f32[2, 2] [1, 2, 3, 4])) }"),
+            row_major(3));
+}
+
+TEST(Decisions, MatmulsOfTwoActivationsReadThemAsTheyAre) {
+  EXPECT_EQ(first_order("graph(x: f32[1, 2, 6]) { t = transpose(x) {perm=[0, 2, 1]}  "
+                        "return reduce_sum(matmul(t, x)) }"),
+            std::nullopt);
+}
+
+/// Layout classes of a convolution of 8 channels of 32 x 32 pixels: planar, spatial.
+std::pair<bool, bool> layout_of_conv(const char* weights, const machine::Machine& machine) {
+  const Graph graph = parsed(
+      fmt::format("graph(x: f32[1, 8, 32, 32], w: f32[{}]) {{ return conv(x, w) {{group={}}} }}",
+                  weights, std::string_view(weights).starts_with("8, 1") ? 8 : 1));
+  const NodeGroup group = decide(graph, {.machine = machine}).grouping.groups[0];
+  return {group.planar, group.spatial};
+}
+
+TEST(Decisions, ImagesOfFewChannelsStayRowMajorOnACpu) {
+  const machine::Machine cpu = *machine::named("sapphirerapids");  // 16 lanes
+  const std::pair planar(true, false), spatial(false, true);
+  EXPECT_EQ(layout_of_conv("1, 8, 3, 3", cpu), planar);
+  EXPECT_EQ(layout_of_conv("4, 8, 3, 3", cpu), planar);
+  EXPECT_EQ(layout_of_conv("5, 8, 3, 3", cpu), spatial);
+  EXPECT_EQ(layout_of_conv("4, 8, 1, 1", cpu), spatial);  // no window
+  EXPECT_EQ(layout_of_conv("8, 1, 3, 3", cpu), spatial);  // depthwise
+  EXPECT_EQ(layout_of_conv("4, 8, 3, 3", machine::cuda()), spatial);
 }
 
 TEST(Decisions, ViewsAreSeenThrough) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "tessera/runtime/host/arguments.h"
 #include "tessera/runtime/host/elements.h"
@@ -124,23 +125,43 @@ Results top_k(const Call& call) {
   TESSERA_TRY(Draft indices, in.allocate(DType::I64, shape));
   const bool largest = in.attrs().i("largest") != 0;
   visit_elements(x, [&]<class Elements>(const Elements& elements) {
-    const std::int64_t width = lanes.outer == 0 ? 0 : lanes.extent;
-    std::vector<typename Elements::Key> keys(static_cast<std::size_t>(width));
-    std::vector<std::size_t> order(keys.size());
-    const auto precedes = [&](std::size_t a, std::size_t b) {
-      const auto& smaller = keys[largest ? b : a];
-      const auto& larger = keys[largest ? a : b];
-      if (Before{}(smaller, larger)) return true;
-      return !Before{}(larger, smaller) && a < b;
+    struct Entry {
+      typename Elements::Key key;
+      std::int64_t index;
     };
-    for (std::int64_t o = 0; o < lanes.outer; ++o)
+    // A total order, so that the result does not depend on how it is found.
+    const auto precedes = [&](const Entry& a, const Entry& b) {
+      const Entry &smaller = largest ? b : a, &larger = largest ? a : b;
+      if (Before{}(smaller.key, larger.key)) return true;
+      return !Before{}(larger.key, smaller.key) && a.index < b.index;
+    };
+    // Candidates are collected until there are twice as many as needed; then only those are that
+    // precede the last of the best ones.
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(2 * k, 64));
+    std::vector<Entry> entries;
+    entries.reserve(std::min(most, static_cast<std::size_t>(lanes.extent)));
+    const auto select = [&] {
+      if (entries.size() <= static_cast<std::size_t>(k)) return;
+      std::nth_element(entries.begin(), entries.begin() + (k - 1), entries.end(), precedes);
+      entries.resize(static_cast<std::size_t>(k));
+    };
+    for (std::int64_t o = 0; o < lanes.outer && k > 0; ++o)
       for (std::int64_t r = 0; r < lanes.inner; ++r) {
-        for (std::size_t i = 0; i < keys.size(); ++i)
-          keys[i] = elements[lanes.at(o, static_cast<std::int64_t>(i)) + r];
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), precedes);
+        entries.clear();
+        std::optional<Entry> bound;
+        for (std::int64_t i = 0; i < lanes.extent; ++i) {
+          const typename Elements::Key key = elements[lanes.at(o, i) + r];
+          // Of equal elements, earlier ones precede.
+          if (bound && !Before{}(largest ? bound->key : key, largest ? key : bound->key)) continue;
+          entries.push_back({key, i});
+          if (entries.size() < most) continue;
+          select();
+          bound = entries.back();
+        }
+        select();
+        std::sort(entries.begin(), entries.end(), precedes);
         for (std::int64_t i = 0; i < k; ++i) {
-          const auto index = static_cast<std::int64_t>(order[static_cast<std::size_t>(i)]);
+          const std::int64_t index = entries[static_cast<std::size_t>(i)].index;
           const std::int64_t to = (o * k + i) * lanes.inner + r;
           values.copy(to, x, lanes.at(o, index) + r, 1);
           indices.set_integer(to, index);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -42,6 +43,19 @@ int even_part(std::int64_t vectors, int most) {
   for (int part = most; 2 * part >= most; --part)
     if (vectors % part == 0) return part;
   return most;
+}
+
+/// Least lanes of a vector.
+constexpr std::int64_t kLeastLanes = 4;
+/// Cost of a lane that is loaded by a gather over that of one in a contiguous load.
+constexpr std::int64_t kStridedCost = 4;
+
+/// Lanes of the longest vector along an axis; none where single elements are as fast.
+std::int64_t lanes_along(std::int64_t extent, int width) {
+  if (extent >= width) return width;
+  const auto lanes = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1))));
+  return lanes < kLeastLanes ? 0 : lanes;
 }
 
 class Surveyor {
@@ -163,16 +177,24 @@ void choose_vectors(Nest& nest, const ScheduledKernel& scheduled, const Placemen
   while (width > 1 && length(width) > kLongest && 3 * length(width / 2) < 2 * length(width))
     width /= 2;
 
-  // The best axis that fills a vector; among equals the last.
+  // The axis with the longest vectors, among equals that of the best accesses, then the last. Where
+  // no axis fills a vector, shorter vectors are better than single elements.
   int lane = -1;
+  std::int64_t longest = 0;
   for (int axis = 0; axis < rank; ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     if (keeps_order && nest.fold == axis) continue;
-    if (nest.space[at] < width) continue;
-    if (lane < 0 || survey.score[at] >= survey.score[static_cast<std::size_t>(lane)]) lane = axis;
+    const std::int64_t lanes = lanes_along(nest.space[at], width);
+    const std::int64_t useful = survey.score[at] > 0 ? lanes : lanes / kStridedCost;
+    if (useful < 1 || useful < longest) continue;
+    if (useful == longest && survey.score[at] < survey.score[static_cast<std::size_t>(lane)])
+      continue;
+    longest = useful;
+    lane = axis;
   }
   nest.lane = lane >= 0 ? lane : rank - 1;
   if (lane < 0 || options.scalar || survey.has_addresses) return;
+  width = static_cast<int>(lanes_along(nest.space[static_cast<std::size_t>(lane)], width));
   nest.width = width;
   // Folds need many independent chains; a quarter of the registers leaves room for temporaries.
   // Polynomials need many constants besides, and have long chains, of which more at a time pay
