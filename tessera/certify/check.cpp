@@ -189,7 +189,7 @@ std::optional<State::Site> State::site(int side, const std::vector<std::size_t>&
     if (sum == nullptr) return std::nullopt;
     site.in = container(site.term->factors[place[depth + 1]]);
   }
-  return site.term == nullptr ? std::nullopt : std::optional(site);
+  return site.term == nullptr ? std::nullopt : std::optional(std::move(site));
 }
 
 namespace {
@@ -222,7 +222,7 @@ Expected<Sum> State::replacement_of(const Sum& sum, const Step& step, std::size_
     const Sum* arg = argument(term, f, a);
     CERTIFY(arg != nullptr, "there is no such place");
     site.in = container(term.factors[f]);
-    TESSERA_TRY(Sum inner, replacement_of(*arg, step, depth + 3, site));
+    TESSERA_TRY(Sum inner, replacement_of(*arg, step, depth + 3, std::move(site)));
     Factor factor = term.factors[f];
     std::vector<Sum> args = *factor.args;
     replace_term(args[a], step.place[depth + 3], std::move(inner));

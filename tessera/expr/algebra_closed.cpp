@@ -410,7 +410,8 @@ Sum closed(Sum sum) {
     result.terms.push_back(std::move(term));
   }
   if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
-  return cancel_quotients(result) ? closed(std::move(result)) : result;
+  if (cancel_quotients(result)) return closed(std::move(result));
+  return result;
 }
 
 namespace {

@@ -116,7 +116,8 @@ class Normaliser {
   using Seen = std::pair<std::vector<Dim>, std::size_t>;
   bool unchecked(int side, const Place& place, const State::Site& site) const {
     const auto here = seen_.find({side, place});
-    return here == seen_.end() || here->second != Seen(site.premises, site.own);
+    return here == seen_.end() || here->second.second != site.own ||
+           here->second.first != site.premises;
   }
   void remember(int side, const Place& place, const State::Site& site) {
     seen_.insert_or_assign({side, place}, Seen(site.premises, site.own));
