@@ -422,12 +422,13 @@ std::int64_t largest_operand(const Stage& stage, const Scalar& value) {
 
 /// Whether operand a is computed elementwise (a normalization, the scale of squeeze-and-excitation)
 /// and better be computed ahead: k-steps then copy it asynchronously, which they cannot while they
-/// compute it. Elements of another stage, or a window that reads a pixel several times, are not.
+/// compute it. Not for a window that reads a pixel several times: copies of it would be stored.
 bool is_computed_ahead(const Contraction& c, const Scalar& value, const Rounding& rounding) {
   if (c.bytes || rounding.to == DType::F32 || std::holds_alternative<node::Read>(value.node()))
     return false;
   const IndexAxes axes = axes_within(c, axes_in(value), true);
-  if (axes.size() != axes_in(value).size() || count(axes) > largest_operand(*c.stage, value))
+  if (axes.empty() || axes.size() != axes_in(value).size() ||
+      count(axes) > largest_operand(*c.stage, value))
     return false;
   // Rows of 16 bytes, and enough steps to pay for another launch: 2, 4, 6, 8 and 12 were measured
   // on an H200 in five models.
