@@ -18,6 +18,7 @@
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/stage.h"
 #include "tessera/support/rng.h"
+#include "tests/programs/emulated_run.h"
 #include "tests/programs/node_evaluation.h"
 
 namespace tessera::testing {
@@ -368,6 +369,7 @@ CompileModelOptions compile_options(const RunConfig& config) {
   options.code.threads = config.threads;
   options.precision = config.bf16 ? Precision::Bf16 : Precision::F32;
   if (config.gpu) options.code.machine = machine::cuda();
+  if (!config.machine.empty()) options.code.machine = *machine::named(config.machine);
   if (!config.disabled_pass.empty()) options.code.passes.disabled.insert(config.disabled_pass);
   return options;
 }
@@ -375,8 +377,10 @@ CompileModelOptions compile_options(const RunConfig& config) {
 Expected<std::vector<Datum>> run(const Model& model, const std::vector<Datum>& inputs,
                                  const RunConfig& config) {
   const CompileModelOptions options = compile_options(config);
-  if (!config.gpu) return NativeModel(model, options, {.threads = config.threads}).run(inputs);
+  if (!config.gpu && config.machine.empty())
+    return NativeModel(model, options, {.threads = config.threads}).run(inputs);
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes_of(inputs), options));
+  if (!config.gpu) return emulated_run(compiled, inputs, config.emulator);
   TESSERA_TRY(StepCheckReport report, check_steps(compiled, inputs, {}));
   for (const StepCheckReport::Difference& difference : report.differences)
     if (config.exact || difference.step == StepCheckReport::kWhole)
@@ -456,9 +460,10 @@ std::string text_of(const Datum& datum) {
 }  // namespace
 
 std::string to_string(const RunConfig& config) {
-  return fmt::format("--threads {} --numerics {} --precision {}{}{}", config.threads,
+  return fmt::format("--threads {} --numerics {} --precision {}{}{}{}", config.threads,
                      config.exact ? "exact" : "reals", config.bf16 ? "bf16" : "f32",
                      config.gpu ? " --target cuda:sm_90a --check-steps" : "",
+                     config.machine.empty() ? "" : " --machine " + config.machine,
                      config.disabled_pass.empty() ? "" : " --disable-pass " + config.disabled_pass);
 }
 
@@ -474,6 +479,7 @@ std::optional<std::vector<ToleratedOutput>> tolerated_outputs(const RandomProgra
 }
 
 std::string difference(const RandomProgram& program, const RunConfig& config) {
+  if (!config.machine.empty() && !can_be_emulated(program.graph)) return "";
   const auto expected = expectation(program, config, kSamples);
   if (!expected) return "";
   const Model model{.graph = program.graph, .output_names = {}};

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ usage: tessera_random_programs [--seed N] [--count N] [--seconds N] [--jobs N] [
   --export FOLDER  writes the programs as tests of ONNX, with the interpreter's outputs, and runs nothing
                 else: `tools/compare-onnxruntime FOLDER` has ONNX Runtime run them
   --bits        compares, bit for bit under --numerics exact, with what is computed without passes
+  --machine CPU --emulator COMMAND  compiles for another CPU, by LLVM's name, and runs the saved programs by a
+                command that ends in the path of `run_saved` for it (tools/emulated-tests)
   --all         every configuration of threads, numerics, precision and target, not one that is drawn
   --coverage    fails also where operators or attributes of the catalog were not reached
   --show        prints the programs
@@ -49,21 +52,36 @@ struct Options {
   std::uint64_t seed = 1, count = 2000;
   double seconds = 0;
   int jobs = 2, nodes = 6;
-  std::string export_folder = {};
+  std::string export_folder = {}, machine = {}, emulator = {};
   bool all = false, bits = false, coverage = false, show = false;
 };
 
-constexpr unsigned kSecondsPerProgram = 120;
+constexpr unsigned kSecondsPerProgram = 120;  // of processor time
+
+/// Ends this process by a signal where a program takes longer; one that waits, after ten times as
+/// long.
+void limit_time_of_program() {
+  const itimerval limit{.it_interval = {},
+                        .it_value = {.tv_sec = kSecondsPerProgram, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+  alarm(10 * kSecondsPerProgram);
+}
 
 std::vector<RunConfig> configs_of(std::uint64_t seed, const Options& options) {
   if (options.bits) return {{.threads = 1 + static_cast<int>(seed % 2), .exact = true}};
   std::vector<RunConfig> every;
+  const bool is_emulated = !options.machine.empty();
   for (const int threads : {1, 2})
     for (const bool exact : {true, false})
       for (const bool bf16 : {false, true})
         for (const bool gpu : {false, true})
-          if (!(exact && bf16) && !(gpu && threads > 1))
-            every.push_back({.threads = threads, .exact = exact, .bf16 = bf16, .gpu = gpu});
+          if (!(exact && bf16) && !(gpu && (threads > 1 || is_emulated)))
+            every.push_back({.threads = threads,
+                             .exact = exact,
+                             .bf16 = bf16,
+                             .gpu = gpu,
+                             .machine = options.machine,
+                             .emulator = options.emulator});
   if (options.all) return every;
   RunConfig drawn = every[seed % every.size()];
   // A fifth of the programs goes without one of the passes.
@@ -173,7 +191,7 @@ class Workers {
     };
     for (std::uint64_t seed = first; seed < last && !is_out_of_time(); ++seed) {
       report(fmt::format("{}\n", seed));
-      alarm(kSecondsPerProgram);
+      limit_time_of_program();
       CatalogCoverage coverage;
       const bool good = options_.export_folder.empty() ? check(seed, options_, coverage)
                                                        : write_test(seed, options_, coverage);
@@ -241,8 +259,15 @@ int main(int argc, char** argv) {
                                                       {"--seconds", &options.seconds},
                                                       {"--nodes", &options.nodes},
                                                       {"--export", &options.export_folder},
+                                                      {"--machine", &options.machine},
+                                                      {"--emulator", &options.emulator},
                                                       {"--jobs", &options.jobs}},
                                                      tessera::testing::kUsage))
     return *code;
+  if (options.machine.empty() != options.emulator.empty() ||
+      (!options.machine.empty() && !tessera::machine::named(options.machine))) {
+    fmt::print(stderr, "--machine names a CPU that LLVM knows, and needs --emulator\n");
+    return 2;
+  }
   return tessera::testing::Workers(options).run();
 }
