@@ -338,7 +338,8 @@ class PackedSteps {
   template <int steps>
   const S* packed(const Factor<S>& of, std::int64_t offset, std::int64_t pitch, int count) {
     const std::byte* const from = of.data + offset * static_cast<std::int64_t>(sizeof(S));
-    if (from == from_ && pitch == pitch_ && count == count_ && steps == steps_)
+    if (from == from_ && of.stride == stride_ && pitch == pitch_ && count == count_ &&
+        steps == steps_)
       return elements_.data();
     elements_.resize(static_cast<std::size_t>(steps * count));
     for (int lane = 0; lane < count; ++lane)
@@ -346,6 +347,7 @@ class PackedSteps {
         elements_[static_cast<std::size_t>(i * count + lane)] =
             load<S>(from, lane * pitch + i * of.stride);
     from_ = from;
+    stride_ = of.stride;
     pitch_ = pitch;
     count_ = count;
     steps_ = steps;
@@ -355,7 +357,7 @@ class PackedSteps {
  private:
   std::vector<S> elements_;
   const std::byte* from_ = nullptr;
-  std::int64_t pitch_ = 0;
+  std::int64_t stride_ = 0, pitch_ = 0;
   int count_ = 0, steps_ = 0;
 };
 

@@ -17,11 +17,14 @@
 namespace tessera::program {
 namespace {
 
-/// Largest growth in bytes of what is kept, and of what is used at compile time alone.
-constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20, kMostTemporary = std::int64_t{1} << 28;
+/// Largest growth in bytes of what is kept.
+constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20;
+/// Largest growth in bytes of what is used at compile time alone, of a node and in all.
+constexpr std::int64_t kMostTemporary = std::int64_t{1} << 28,
+                       kMostTemporaries = std::int64_t{1} << 30;
 /// Largest total growth in bytes by converting weights of small types at compile time; beyond it,
 /// they are converted in each run.
-constexpr std::int64_t kMostWidening = std::int64_t{1} << 30;
+constexpr std::int64_t kMostWidening = std::int64_t{1} << 30, kWidest = 8;  // f64 of a byte
 constexpr std::int64_t kSmall = 64;  // elements that planning may look at
 
 std::optional<std::int64_t> bytes_of(const Type& type) {
@@ -31,18 +34,27 @@ std::optional<std::int64_t> bytes_of(const Type& type) {
   return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
 }
 
-/// Constants that a node is computed from and results that it makes, in bytes.
-struct ConstantNode {
-  std::int64_t read = 0, made = 0;
-  bool widens = false;  // converts a small type
-};
+/// Work of a node on constants.
+struct ConstantWork {
+  std::int64_t read = 0, made = 0;  // constants that it is computed from, and results, in bytes
+  bool widens = false;              // converts a small type to at most eight times its bytes
+  bool is_kept = false;             // its results replace it; otherwise it runs with the program
 
-/// By node: what it is computed from, where that is constants alone.
-std::vector<std::optional<ConstantNode>> constant_nodes(
-    const Graph& graph, std::vector<std::optional<std::int64_t>>& leaves) {
-  std::vector<std::optional<ConstantNode>> nodes;
+  std::int64_t growth() const { return made - read; }
+};
+using ConstantWorks = std::vector<std::optional<ConstantWork>>;  // by node; none: not constant
+
+/// Nodes that are computed from constants alone, within the limits of what is temporary.
+ConstantWorks nodes_of_constants(const Graph& graph) {
+  std::int64_t all = 0;  // bytes of constants; a node that reads one twice is computed from no more
+  for (std::size_t i = 0; i < graph.value_count(); ++i)
+    if (const Tensor* constant = graph.constant({static_cast<std::uint32_t>(i)}))
+      all += static_cast<std::int64_t>(constant->bytes.size());
+  std::vector<std::optional<std::int64_t>> leaves(graph.value_count());  // constants it is made of
+  ConstantWorks works;
+  std::int64_t temporaries = 0, widening = 0;
   for (const GraphNode& node : graph.nodes()) {
-    ConstantNode work;
+    ConstantWork work;
     bool known = node.op->pure && graph.subgraphs(node).empty();
     for (const ValueId input : graph.inputs(node)) {
       if (!known || !input.present()) continue;
@@ -50,46 +62,44 @@ std::vector<std::optional<ConstantNode>> constant_nodes(
         leaves[input.index] = static_cast<std::int64_t>(constant->bytes.size());
       known = leaves[input.index].has_value();
       work.widens = work.widens || is_small(graph.type(input).dtype);
-      work.read += leaves[input.index].value_or(0);
+      work.read = std::min(all, work.read + leaves[input.index].value_or(0));
     }
     for (const ValueId output : graph.outputs(node)) {
       const auto bytes = known ? bytes_of(graph.type(output)) : std::nullopt;
       known = bytes.has_value();
       work.made += bytes.value_or(0);
     }
-    known = known && work.made <= work.read + kMostTemporary;
-    nodes.push_back(known ? std::optional(work) : std::nullopt);
+    work.widens = work.widens && work.made <= kWidest * work.read &&
+                  widening + work.growth() <= kMostWidening;
+    if (known && work.growth() > kMostGrowth) {
+      (work.widens ? widening : temporaries) += work.growth();
+      known = work.widens || (work.growth() <= kMostTemporary && temporaries <= kMostTemporaries);
+    }
+    works.push_back(known ? std::optional(work) : std::nullopt);
     if (known)
       for (const ValueId output : graph.outputs(node)) leaves[output.index] = work.read;
   }
-  return nodes;
+  return works;
 }
 
-/// By value: size in bytes of the constants that it is computed from; none if it is not constant,
-/// or needed at run time and much larger than they are.
-std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
-  std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
-  const auto nodes = constant_nodes(graph, leaves);
+/// The same, with the decision which of them are kept: those that no node reads at run time, and
+/// those that are not much larger than what they are computed from.
+ConstantWorks constant_works(const Graph& graph) {
+  ConstantWorks works = nodes_of_constants(graph);
   std::vector<bool> is_read(graph.value_count());  // at run time
   for (const ValueId output : graph.outputs()) is_read[output.index] = true;
-  std::int64_t widening = 0;
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const GraphNode& node = graph.nodes()[n];
-    const auto outputs = graph.outputs(node);
-    bool is_kept = nodes[n].has_value();
-    if (is_kept && nodes[n]->made > nodes[n]->read + kMostGrowth &&
-        std::ranges::any_of(outputs, [&](ValueId output) { return is_read[output.index]; })) {
-      const auto& [read, made, widens] = *nodes[n];
-      constexpr std::int64_t kWidest = 8;  // f64 of a byte
-      is_kept = widens && made <= kWidest * read && widening + made - read <= kMostWidening;
-      if (is_kept) widening += made - read;
+    if (auto& work = works[n]) {
+      work->is_kept =
+          work->growth() <= kMostGrowth || work->widens ||
+          std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return is_read[id.index]; });
+      if (work->is_kept) continue;
     }
-    if (is_kept) continue;
-    for (const ValueId output : outputs) leaves[output.index].reset();
     for (const ValueId input : graph.inputs(node))
       if (input.present()) is_read[input.index] = true;
   }
-  return leaves;
+  return works;
 }
 
 using KnownTensors = std::vector<std::optional<Tensor>>;  // by value
@@ -124,7 +134,7 @@ Tensor zeros(const Type& type) {
   return {type.dtype, shape, Bytes(owner, {static_cast<const std::byte*>(memory), bytes})};
 }
 
-/// Results of a node on small constants.
+/// Results of a node on constants whose content is known.
 std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode& node,
                                              const KnownTensors& known) {
   std::vector<interp::Value> inputs;
@@ -134,6 +144,7 @@ std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode
       continue;
     }
     const Tensor* constant = graph.constant(input);
+    if (constant == nullptr && !known[input.index]) return std::nullopt;
     inputs.push_back({.datum = constant != nullptr ? *constant : *known[input.index]});
   }
   const auto results = interp::run_op<double>(*node.op, *node.attrs, inputs,
@@ -150,43 +161,55 @@ std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode
 }  // namespace
 
 Expected<Graph> assume_constants(const Graph& graph) {
-  const auto leaves = constant_work(graph);
-  KnownTensors known(graph.value_count());
-  bool some = false;
-  for (const GraphNode& node : graph.nodes()) {
+  const ConstantWorks works = constant_works(graph);
+  KnownTensors known(graph.value_count()), kept(graph.value_count());
+  for (std::size_t n = 0; n < works.size(); ++n) {
+    if (!works[n]) continue;
+    const GraphNode& node = graph.nodes()[n];
     const auto outputs = graph.outputs(node);
-    if (outputs.empty() || !leaves[outputs[0].index]) continue;
-    some = true;
     const bool small = std::ranges::all_of(outputs, [&](ValueId output) {
       return *element_count(*static_shape(graph.type(output))) <= kSmall;
     });
     const auto tensors = small ? evaluated(graph, node, known) : std::nullopt;
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      known[outputs[i].index] = tensors ? (*tensors)[i] : zeros(graph.type(outputs[i]));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (tensors) known[outputs[i].index] = (*tensors)[i];
+      if (works[n]->is_kept)
+        kept[outputs[i].index] = tensors ? (*tensors)[i] : zeros(graph.type(outputs[i]));
+    }
   }
-  return some ? replaced(graph, known) : graph;
+  const bool some =
+      std::ranges::any_of(kept, [](const auto& tensor) { return tensor.has_value(); });
+  return some ? replaced(graph, kept) : graph;
 }
 
 Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& options) {
-  const auto leaves = constant_work(graph);
-  const auto is_made = [&](ValueId value) {
-    return value.present() && leaves[value.index] && graph.constant(value) == nullptr;
+  const ConstantWorks works = constant_works(graph);
+  const auto is_kept = [&](std::size_t n) { return works[n] && works[n]->is_kept; };
+  std::vector<bool> is_read(graph.value_count());  // at run time
+  for (std::size_t n = 0; n < works.size(); ++n)
+    for (const ValueId input : graph.inputs(graph.nodes()[n]))
+      if (input.present() && !is_kept(n)) is_read[input.index] = true;
+  for (const ValueId output : graph.outputs()) is_read[output.index] = true;
+  const auto has = [&](std::size_t n, const std::vector<bool>& values) {
+    return std::ranges::any_of(graph.outputs(graph.nodes()[n]),
+                               [&](ValueId output) { return values[output.index]; });
   };
-  std::vector<bool> wanted(graph.value_count());
-  const auto want = [&](ValueId value) {
-    if (is_made(value)) wanted[value.index] = true;
-  };
-  for (const GraphNode& node : graph.nodes())
-    if (graph.outputs(node).empty() || !is_made(graph.outputs(node)[0]))
-      for (const ValueId input : graph.inputs(node)) want(input);
-  for (const ValueId output : graph.outputs()) want(output);
-  if (std::ranges::count(wanted, true) == 0) return graph;
+  // Nodes that make what is read, and what they need.
+  std::vector<bool> is_needed(graph.value_count()), is_made(works.size());
+  for (std::size_t n = works.size(); n-- > 0;) {
+    is_made[n] = works[n] && (has(n, is_needed) || (is_kept(n) && has(n, is_read)));
+    if (!is_made[n]) continue;
+    for (const ValueId input : graph.inputs(graph.nodes()[n]))
+      if (input.present()) is_needed[input.index] = true;
+  }
+  if (std::ranges::count(is_made, true) == 0) return graph;
 
   // The part that makes them, as a graph without inputs.
   Graph part;
   std::vector<ValueId> mapped(graph.value_count()), outputs, ids;
-  for (const GraphNode& node : graph.nodes()) {
-    if (graph.outputs(node).empty() || !is_made(graph.outputs(node)[0])) continue;
+  for (std::size_t n = 0; n < works.size(); ++n) {
+    if (!is_made[n]) continue;
+    const GraphNode& node = graph.nodes()[n];
     const auto results = part.add_node(copied_node(graph, node, [&](ValueId input) {
       if (!mapped[input.index].present())
         mapped[input.index] = part.add_constant(*graph.constant(input), {});
@@ -195,7 +218,7 @@ Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& opt
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId output = graph.outputs(node)[i];
       mapped[output.index] = results[i];
-      if (wanted[output.index]) {
+      if (is_kept(n) && is_read[output.index]) {
         outputs.push_back(results[i]);
         ids.push_back(output);
       }
@@ -214,11 +237,10 @@ Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& opt
   TESSERA_TRY(const std::vector<Datum> made, session->run(std::span<const Datum>{}));
   KnownTensors tensors(graph.value_count());
   for (std::size_t i = 0; i < ids.size(); ++i) tensors[ids[i].index] = made[i].tensor();
-  // The other results of such a node have no readers but in the part.
-  for (const GraphNode& node : graph.nodes())
-    for (const ValueId output : graph.outputs(node))
-      if (is_made(output) && !tensors[output.index])
-        tensors[output.index] = zeros(graph.type(output));
+  // The others have no readers at run time.
+  for (std::size_t n = 0; n < works.size(); ++n)
+    for (const ValueId output : graph.outputs(graph.nodes()[n]))
+      if (is_kept(n) && !tensors[output.index]) tensors[output.index] = zeros(graph.type(output));
   // Sizes that follow from the new constants are known now.
   return bound(replaced(graph, tensors), Binding{});
 }

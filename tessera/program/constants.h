@@ -12,7 +12,8 @@ namespace tessera::program {
 ///
 /// Needs:  no composites. Leaves alone random draws, nodes with subgraphs or dynamic shapes, and
 ///         results that are larger than their operands by more than a mebibyte, or, for weights of
-///         small types, by more than a gibibyte in all.
+///         small types, by more than a gibibyte in all. Temporary results may grow by 256 MiB, in
+///         all by a gibibyte.
 /// Keeps:  the meaning.
 Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& options);
 

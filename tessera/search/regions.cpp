@@ -178,7 +178,11 @@ void append(std::string& text, Number number) {
 }  // namespace
 
 std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
-  const std::vector<bool> constant = constant_values(graph);
+  std::vector<bool> constant = constant_values(graph);
+  // An output that is computed from constants belongs to a region, even if no node uses it.
+  for (const ValueId output : graph.outputs())
+    if (const GraphNode* node = graph.producer(output))
+      for (const ValueId result : graph.outputs(*node)) constant[result.index] = false;
   const std::vector<bool> sensitive = passes::nodes_before_steps(graph);
   std::vector<std::size_t> last_use(graph.value_count());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)

@@ -15,6 +15,8 @@ namespace tessera::testing {
 enum class Closeness : std::uint8_t {
   Bits,   // any element that is not the same
   Reals,  // finite elements further apart than rounding explains, and integers
+  /// The same where all that both graphs compute is finite: proofs over the reals claim no more.
+  FiniteReals,
 };
 
 /// Whether the interpreter computes different outputs of two graphs on these inputs, in words;
@@ -32,6 +34,7 @@ struct Search {
   Guard guard = {};  // holds of the sizes
   std::uint64_t seed = 1;
   int tries = 12;
+  Closeness closeness = Closeness::Reals;
 };
 std::optional<std::string> find_difference(const Graph& source, const Graph& target,
                                            const Search& search);

@@ -109,9 +109,10 @@ std::optional<Pair> edited_pair(const std::vector<rules::Rule>& rules, std::uint
 std::optional<std::string> difference_of(const Pair& pair) {
   const rules::Rule& rule = pair.rule;
   if (!pair.inputs.empty())
-    if (auto found = difference_on(rule.source, rule.target, pair.inputs, Closeness::Reals))
+    if (auto found = difference_on(rule.source, rule.target, pair.inputs, Closeness::FiniteReals))
       return found;
-  return find_difference(rule.source, rule.target, {.guard = rule.guard, .tries = 40});
+  return find_difference(rule.source, rule.target,
+                         {.guard = rule.guard, .tries = 40, .closeness = Closeness::FiniteReals});
 }
 
 std::size_t size_of(const Pair& pair) {

@@ -97,5 +97,18 @@ TEST(Evaluation, FindsADifferenceOfNegativeIntegers) {
   EXPECT_FALSE(find_difference(rule.source, rule.source, {}));
 }
 
+TEST(Evaluation, ProofsClaimNothingAboutWhatIsNotFinite) {
+  // x^0.5 of a negative number is NaN, from which a finite output is computed.
+  const Entry entry = entry_of("non-finite",
+                               "source (x: f32[n]) { return is_nan(pow(x, 0.5)) }"
+                               " target { return is_nan(x) }");
+  const auto& rule = std::get<rules::Rule>(entry.pair);
+  EXPECT_TRUE(find_difference(rule.source, rule.target, {}));
+  EXPECT_FALSE(find_difference(rule.source, rule.target, {.closeness = Closeness::FiniteReals}));
+  const Entry other = any_entry("reals");
+  const auto& wrong = std::get<rules::Rule>(other.pair);
+  EXPECT_TRUE(find_difference(wrong.source, wrong.target, {.closeness = Closeness::FiniteReals}));
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -52,8 +52,6 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"store-no-target", "a case would be a binary file; tests/cost/model_test.cpp looks at it"},
     {"store-busy", "depends on another process; tests/cost/store_test.cpp looks at several"},
     {"compare-input", "the command line compares no programs of its own"},
-    {"object-unlinkable",
-     "code generation calls nothing; tests/codegen/image_test.cpp looks at it"},
     {"object-unloadable", "object code comes from the compiler or from the cache, which checks it"},
     {"tile-steps", "the command line sets no limit of steps; a time limit ends a kernel"},
     {"tile-memory", "tiles of the command line are within the interpreter's own limit"},

@@ -1,6 +1,10 @@
 #include "tessera/program/constants.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
@@ -99,6 +103,60 @@ TEST(Constants, LargeOnesOfLittleAreMadeInEachRun) {
   EXPECT_EQ(steps_with_padded_weights(false), (std::vector<std::string>{"pad", "matmul"}));
 }
 
+/// Compiles a graph and compares a run with the interpreter.
+CompileReport expect_same_outputs(const Graph& graph, const std::vector<Datum>& inputs) {
+  auto compiled = compile(graph, {});
+  EXPECT_TRUE(compiled) << to_string(compiled.error());
+  if (!compiled) return {};
+  const auto expected = interp::run(graph, inputs, {});
+  const auto loaded = runtime::LoadedProgram::load(std::move(compiled->program));
+  EXPECT_TRUE(expected && loaded);
+  const auto session = engine::make_session(*loaded);
+  EXPECT_TRUE(session);
+  const auto found = (*session)->run(inputs);
+  EXPECT_TRUE(found) << to_string(found.error());
+  for (std::size_t i = 0; found && i < expected->size(); ++i)
+    testing::expect_near((*found)[i].tensor(), (*expected)[i].tensor(), 1e-3);
+  return std::move(compiled->report);
+}
+
+TEST(Constants, ALargeOneMayBeReadAtCompileTimeAndAtRunTime) {
+  // The table is made in each run; its row maxima, which are small, at compile time.
+  const CompileReport report = expect_same_outputs(
+      testing::parsed("graph(x: f32[1]) { r = range(0, 1000, 1)"
+                      "  a = cast(reshape(r, [1000, 1])) {to=\"f32\"}"
+                      "  b = cast(reshape(r, [1, 1000])) {to=\"f32\"}"
+                      "  y = matmul(a, b)  return mul(y, x), mul(reduce_max(y, [1]), x) }"),
+      {random_f32({1}, 1)});
+  EXPECT_EQ(report.steps.size(), 2);
+}
+
+TEST(Constants, TemporaryOnesAreLimitedInAll) {
+  // Each table of 2^26 elements is small enough to be temporary; a hundred of them are not.
+  std::string text = "graph(x: f32[1]) { r = f32[1, 1] [2]  s = f32[1, 1] [3]";
+  for (int i = 0; i < 100; ++i)
+    text += fmt::format(
+        "  a{0} = pad(r, [0, 0, {1}, 0])  b{0} = pad(s, [0, 0, 0, {1}])"
+        "  m{0} = matmul(a{0}, b{0})  sum{0} = reduce_max(m{0})",
+        i, 8191);
+  text += "  return x";
+  for (int i = 0; i < 100; ++i) text += fmt::format(", sum{}", i);
+  const auto planned = assume_constants(testing::parsed(text + " }"));
+  ASSERT_TRUE(planned);
+  const auto is_matmul = [](const GraphNode& node) { return node.op == &op("matmul"); };
+  EXPECT_GT(std::ranges::count_if(planned->nodes(), is_matmul), 90);
+}
+
+TEST(Constants, ReadingAConstantTwiceDoesNotAllowMoreGrowth) {
+  // Each sum reads the one before twice.
+  std::string text = "graph(x: f32[1]) { a0 = add(f32[1] [2], f32[1] [3])";
+  for (int i = 1; i < 80; ++i) text += fmt::format("  a{} = add(a{}, a{})", i, i - 1, i - 1);
+  text += "  return mul(pad(a79, [0, 4194304]), x) }";
+  const auto planned = assume_constants(testing::parsed(text));
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->nodes().size(), 2);
+}
+
 TEST(Constants, WeightsOfSmallTypesAreConvertedOnce) {
   constexpr std::int64_t rows = 1024, columns = 600, block = 32;  // 2.3 MiB as f32
   std::vector<std::uint8_t> levels;
@@ -110,19 +168,21 @@ TEST(Constants, WeightsOfSmallTypesAreConvertedOnce) {
   const Val scale = out.constant(random_f32({rows / block, columns}, 1));
   const Val number = out.op("dequantize_linear", {w, scale}, {{"axis", 0}, {"block_size", block}});
   const Graph graph = *out.finish({{"y", out.op("matmul", {x, number})}});
-  const auto compiled = compile(graph, {});
-  ASSERT_TRUE(compiled) << to_string(compiled.error());
-  ASSERT_EQ(compiled->report.steps.size(), 1);
-  EXPECT_EQ(compiled->report.steps[0].what, "matmul");
-  const std::vector<Datum> inputs{random_f32({2, rows}, 3)};
-  const auto expected = interp::run(graph, inputs, {});
-  const auto loaded = runtime::LoadedProgram::load(compiled->program);
-  ASSERT_TRUE(expected && loaded);
-  const auto session = engine::make_session(*loaded);
-  ASSERT_TRUE(session);
-  const auto found = (*session)->run(inputs);
-  ASSERT_TRUE(found) << to_string(found.error());
-  testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-3);
+  const CompileReport report = expect_same_outputs(graph, {random_f32({2, rows}, 3)});
+  ASSERT_EQ(report.steps.size(), 1);
+  EXPECT_EQ(report.steps[0].what, "matmul");
+}
+
+TEST(Constants, AWeightOfASmallTypeMayGrowByMoreThanATemporaryOne) {
+  constexpr std::int64_t rows = 4000, columns = 10000;  // 40 MB, 320 MB as f64
+  GraphBuilder out;
+  const Val x = out.input("x", {.type = Type::tensor(DType::F64, {2, rows})});
+  const Val w = out.constant(Tensor::of<std::uint8_t>(DType::U4, {rows, columns},
+                                                      std::vector<std::uint8_t>(rows * columns)));
+  const Val wide = out.op("cast", {w}, {{"to", "f64"}});
+  const auto planned = assume_constants(*out.finish({{"y", out.op("matmul", {x, wide})}}));
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->nodes().size(), 1);
 }
 
 TEST(Constants, WhatWouldGrowIsComputedWhenItRuns) {

@@ -46,6 +46,20 @@ TEST(Regions, MakeTheGraphAgainThatTheyWereCutFrom) {
   }
 }
 
+TEST(Regions, HaveOutputsThatAreComputedFromConstants) {
+  for (const char* text : {"graph(x: f32[3]) { c = exp(f32[3] [1, 2, 3])  return neg(x), c }",
+                           "graph(x: f32[3]) { c = exp(f32[3] [1, 2, 3])  return c, mul(x, c) }",
+                           "graph(x: f32[3]) { c = exp(f32[3] [1, 2, 3])  return c }",
+                           "graph(x: f32[3]) { v, i = top_k(exp(f32[3] [1, 2, 3]), [2])"
+                           "  return add(v, slice(x, [0], [2])), i }"}) {
+    const Graph graph = parsed(text);
+    const auto regions = search::regions_of(graph, {.least_nodes = 1, .most_nodes = 1});
+    const auto again = search::with_regions_replaced(graph, regions, graphs_of(regions));
+    ASSERT_TRUE(again) << to_string(again.error());
+    EXPECT_TRUE(same_graph(graph, *again)) << to_text(graph) << to_text(*again);
+  }
+}
+
 TEST(Regions, KeepTheNamesOfValues) {
   const Graph graph = parsed(
       "graph(x: f32[2, 4]) {"

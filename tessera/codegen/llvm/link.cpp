@@ -29,6 +29,15 @@ Diagnostic cannot_link(std::string why) {
           .note = "an image has code and constants, and needs nothing from outside"};
 }
 
+/// A symbol that no object defines: LLVM calls a library where a CPU has no instruction.
+Diagnostic undefined(const std::string& symbol) {
+  Diagnostic why = cannot_link(fmt::format("{} is not defined", symbol));
+  why.help =
+      "compile for a CPU that has such an instruction: on x86-64, one with SSE4.1, FMA and "
+      "F16C (x86-64-v3); `--engine reference` runs a model without machine code";
+  return why;
+}
+
 Diagnostic cannot_link(llvm::Error error) {
   return cannot_link(llvm::toString(std::move(error)));
 }
@@ -83,8 +92,7 @@ class Placed {
       return cannot_link(llvm::joinErrors(llvm::joinErrors(name.takeError(), section.takeError()),
                                           value.takeError()));
     }
-    if (*section == file_->section_end())
-      return cannot_link(fmt::format("{} is not defined", name->str()));
+    if (*section == file_->section_end()) return undefined(name->str());
     const auto found = offsets_.find((*section)->getIndex());
     if (found == offsets_.end())
       return cannot_link(fmt::format("{} is not in the image", name->str()));
