@@ -219,6 +219,7 @@ class Uses:
         self.scope = jit.fn.__globals__
         self.params = [p.arg for p in self.tree.args.args]
         self.pointers = set()
+        self.descriptors = set()
         self.atomic = set()
         self.integer_pointers = set()
         self.integers = set()  # names that indices, bounds and masks depend on
@@ -300,6 +301,9 @@ class Uses:
 
     def _visit_call(self, node):
         name = self._callee(node)
+        is_method = name in ("load", "store") and isinstance(node.func.value, ast.Name)
+        if is_method and node.func.value.id in self.params:
+            self.descriptors.add(node.func.value.id)
         if name in ADDRESSED and isinstance(node.func, ast.Attribute):
             address = self._address(node)
             found = self.origin(address)
@@ -426,6 +430,20 @@ class Signature:
         return Signature(self.types, {**self.constants, **constants}, self.options)
 
 
+class _Descriptor:
+    """Stands for a tensor descriptor, whose block the hook of a configuration sets."""
+
+    block_shape = [64, 64]
+
+
+def _block_shapes(uses, config):
+    """Shapes of the blocks of parameters that are descriptors."""
+    launch = dict(config.kwargs if config else {}) | {name: _Descriptor() for name in uses.descriptors}
+    if config and config.pre_hook:
+        config.pre_hook(launch)
+    return {name: list(launch[name].block_shape) for name in uses.descriptors}
+
+
 class _Launch(dict):
     """Arguments of a launch, for heuristics: pointers are tensors, sizes are 64."""
 
@@ -464,7 +482,7 @@ def signature_of(kernel, dtype="bf16"):
     uses = uses_of(kernel.jit)
     config = kernel.configs[0] if kernel.configs else None
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages} if config else {}
-    types, constants = {}, {}
+    types, constants, blocks_of = {}, {}, _block_shapes(uses, config)
     is_flat = "tl.dot" not in kernel.jit.src and "[:, None]" not in kernel.jit.src
     constexpr = [p for p in kernel.jit.params if p.is_constexpr]
     blocks = [p.name for p in constexpr if p.name in uses.sizes or p.name.lower().startswith("block")]
@@ -472,6 +490,8 @@ def signature_of(kernel, dtype="bf16"):
         name = param.name
         if param.is_constexpr:
             types[name] = "constexpr"
+        elif name in uses.descriptors:
+            types[name] = f"tensordesc<{dtype}{blocks_of[name]}>"
         elif name in uses.pointers:
             is_index = name in uses.integer_pointers and name not in uses.atomic
             types[name] = "*i32" if is_index else "*fp32" if name in uses.atomic else f"*{dtype}"
