@@ -173,16 +173,35 @@ Lowering::Values Lowering::lower_blocks(const Region& region, std::size_t index,
   for (std::size_t i = 0; i < block.arguments.size(); ++i) {
     define(block.arguments[i].name, {block.arguments[i].type, arguments[i].id});
   }
-  const auto follow = [&](const Successor& successor) -> Values {
-    Values passed;
-    for (const std::string& name : successor.arguments) passed.push_back(value(name));
-    for (std::size_t i = index + 1; i < region.blocks.size(); ++i) {
-      if (region.blocks[i].label == successor.label) return lower_blocks(region, i, passed);
-    }
-    builder_.fail({.id = "ttir-unsupported",
-                   .message = fmt::format("a branch to ^{} that is not forward", successor.label)});
+  if (++lowered_ > kMostOperations) {
+    builder_.fail({.id = "ttir-unsupported", .message = "the kernel is too large"});
     return {};
-  };
+  }
+  open_blocks_.push_back(&block);
+  Values results = lower_block(region, block);
+  open_blocks_.pop_back();
+  return results;
+}
+
+Lowering::Values Lowering::follow(const Region& region, const Successor& successor) {
+  Values passed;
+  for (const std::string& name : successor.arguments) passed.push_back(value(name));
+  const auto target =
+      std::find_if(region.blocks.begin(), region.blocks.end(),
+                   [&](const Block& block) { return block.label == successor.label; });
+  const bool is_loop =
+      target != region.blocks.end() &&
+      std::find(open_blocks_.begin(), open_blocks_.end(), &*target) != open_blocks_.end();
+  if (target == region.blocks.end() || is_loop) {
+    builder_.fail({.id = "ttir-unsupported",
+                   .message = fmt::format("a branch to ^{} that is {}", successor.label,
+                                          is_loop ? "a loop" : "not in the function")});
+    return {};
+  }
+  return lower_blocks(region, static_cast<std::size_t>(target - region.blocks.begin()), passed);
+}
+
+Lowering::Values Lowering::lower_block(const Region& region, const Block& block) {
   for (const Operation& op : block.ops) {
     if (builder_.failed()) return {};
     builder_.at(op.source);
@@ -193,12 +212,12 @@ Lowering::Values Lowering::lower_blocks(const Region& region, std::size_t index,
       for (const std::string& name : op.operands) values.push_back(value(name));
       return values;
     }
-    if (op.name == "cf.br" && op.successors.size() == 1) return follow(op.successors[0]);
+    if (op.name == "cf.br" && op.successors.size() == 1) return follow(region, op.successors[0]);
     if (op.name == "cf.cond_br" && op.successors.size() == 2) {
       Values sides[2];
       const auto ids = [&](int side) {
         const Scope outer = scope_;
-        sides[side] = follow(op.successors[static_cast<std::size_t>(side)]);
+        sides[side] = follow(region, op.successors[static_cast<std::size_t>(side)]);
         scope_ = outer;
         std::vector<tile::ValueId> result;
         for (const Lowered& v : sides[side]) result.push_back(v.id);

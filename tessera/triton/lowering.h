@@ -31,7 +31,11 @@ class Lowering {
 
   // lower.cpp: structure and control flow
   tile::Type tile_type(const Type& type) const;
+  /// Lowers a block and, under its branches, the blocks that follow it; the operands of the
+  /// terminator. Blocks that several branches lead to, as a common return, are lowered for each.
   Values lower_blocks(const Region& region, std::size_t block, std::span<const Lowered> arguments);
+  Values lower_block(const Region& region, const Block& block);
+  Values follow(const Region& region, const Successor& successor);
   /// Lowers the operations of a region of one block; the operands of its terminator.
   Values lower_region(const Region& region, std::span<const Lowered> arguments);
   void lower_op(const Operation& op);
@@ -120,6 +124,7 @@ class Lowering {
   tile::Builder builder_;
   Scope scope_;
   std::vector<std::string> calls_;         // functions being inlined
+  std::vector<const Block*> open_blocks_;  // from the first to the one being lowered
   std::vector<std::int64_t> elementwise_;  // shape of the scalars in a function of elements
   tile::Source source_;                    // of the operation that is lowered
   std::int64_t lowered_ = 0;               // operations so far

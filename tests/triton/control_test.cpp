@@ -17,6 +17,16 @@ TEST(TritonControl, ReturnsEarly) {
   }
 }
 
+TEST(TritonControl, ReturnsEarlyThroughOneBlock) {
+  const auto x = random_floats(80, 1);
+  std::vector<double> expected(80, 9);
+  for (std::size_t i = 32; i < 64; ++i) expected[i] = x[i] * 2;
+  Launch launch("common_return");
+  launch.memory(x).memory(std::vector<float>(80, 9)).numbers(4, 2);
+  for (const Memory& after : launch.run({5, 1, 1}))
+    expect_near(after.of<float>(1), expected, after.run);
+}
+
 TEST(TritonControl, LoopsWhileAConditionHolds) {
   const Integers x = {1, 2, 3, 7, 27, 0, -5, 97};
   Integers expected;

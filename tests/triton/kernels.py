@@ -94,6 +94,17 @@ def early_return(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x + 1)
 
 
+@fixture([f32p, f32p, "i32", "i32"], BLOCK=16)
+def common_return(x_ptr, out_ptr, n, least, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    x = tl.load(x_ptr + pid * BLOCK + tl.arange(0, BLOCK))
+    if pid < least:
+        return
+    tl.store(out_ptr + pid * BLOCK + tl.arange(0, BLOCK), x * 2)
+
+
 @fixture([i32p, i32p])
 def while_loop(x_ptr, out_ptr):
     pid = tl.program_id(0)

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
@@ -103,6 +105,25 @@ TEST(TritonParse, RecursionIsRefused) {
       "  tt.func private @f(%n: i32) -> i32 {\n    %0 = tt.call @f(%n) : (i32) -> i32\n"
       "    tt.return %0 : i32\n  }\n}\n",
       "ttir-unsupported", "recursion");
+}
+
+TEST(TritonParse, LoopsOfBlocksAreRefused) {
+  expect_refused(
+      "module {\n  tt.func public @k() {\n    cf.br ^bb1\n  ^bb1:\n    cf.br ^bb1\n  }\n}\n",
+      "ttir-unsupported", "a loop");
+  expect_refused("module {\n  tt.func public @k() {\n    cf.br ^bb7\n  }\n}\n", "ttir-unsupported",
+                 "not in the function");
+}
+
+TEST(TritonParse, CopiesOfBlocksAreLimited) {
+  // Each pair of branches meets again: 2^60 paths.
+  std::string text = "module {\n  tt.func public @k(%c: i1) {\n    cf.br ^a0\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format(
+        "  ^a{}:\n    cf.cond_br %c, ^b{}, ^c{}\n  ^b{}:\n    cf.br ^a{}\n  ^c{}:\n    cf.br "
+        "^a{}\n",
+        i, i, i, i, i + 1, i, i + 1);
+  expect_refused(text + "  ^a60:\n    tt.return\n  }\n}\n", "ttir-unsupported", "too large");
 }
 
 TEST(TritonParse, DepthIsLimited) {

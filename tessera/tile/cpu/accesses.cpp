@@ -48,7 +48,7 @@ bool Accesses::reads(const Step& step, int buffer) const {
 
 bool Accesses::nest_reads(const Nest& nest, int buffer) const {
   return std::any_of(nest.roots.begin(), nest.roots.end(), [&](const Root& root) {
-    if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
+    if (root.kind == Root::Kind::Write) return write_reads(root, buffer);
     const std::vector<ValueId>& in = kernel().ops[root.op].in;
     Values seen;
     return std::any_of(in.begin(), in.end(),
@@ -58,6 +58,11 @@ bool Accesses::nest_reads(const Nest& nest, int buffer) const {
 
 bool Accesses::dot_reads(const DotSource& source, int buffer) const {
   return !source.vload && scheduled_.buffer_of[source.value] == buffer;
+}
+
+bool Accesses::write_reads(const Root& root, int buffer) const {
+  return scheduled_.buffer_of[root.value] == root.buffer ? root_reads(root.value, buffer)
+                                                         : expression_reads(root.value, buffer);
 }
 
 bool Accesses::root_reads(ValueId value, int buffer) const {

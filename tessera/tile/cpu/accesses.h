@@ -25,6 +25,9 @@ class Accesses {
 
   bool writes(const Step& step, int buffer) const;
   bool reads(const Step& step, int buffer) const;
+  /// Whether a write root reads the buffer: one to the value's own buffer computes the value, one
+  /// to another buffer copies it from its own.
+  bool write_reads(const Root& root, int buffer) const;
   /// Whether computing a stored value reads the buffer, whether or not the value has a buffer of
   /// its own.
   bool root_reads(ValueId value, int buffer) const;

@@ -31,7 +31,7 @@ bool BufferReuse::is_used_after(const Nest& nest, const Root& root, int buffer) 
   const Root* const end = nest.roots.data() + nest.roots.size();
   return std::any_of(&root + 1, end, [&](const Root& later) {
     if (later.kind == Root::Kind::Write)
-      return later.buffer == buffer || accesses_.root_reads(later.value, buffer);
+      return later.buffer == buffer || accesses_.write_reads(later, buffer);
     const Operation& op = kernel().ops[later.op];
     return std::ranges::any_of(op.out,
                                [&](ValueId id) { return scheduled_.buffer_of[id] == buffer; }) ||
