@@ -5,6 +5,9 @@
 ///   1]
 ///       appends a line for each candidate: SHAPE | SCHEDULE | ratio to the default | default in
 ///       us; times are minima over the passes
+///   tessera_schedule_measurements repeat TABLE --from TABLE [--passes 1]
+///       measures the candidates of another table again, on this computer, with the compiler as it
+///       is now
 ///   tessera_schedule_measurements features TABLE
 ///       prints the table with features: SHAPE | SCHEDULE | ratio | us | choice | features, where
 ///       choice is `default` for the schedule that this build chooses, `analytic` for that of the
@@ -190,6 +193,7 @@ std::vector<lower::GroupSchedule> sample(const tune::Task& task, std::size_t cou
 
 struct Options {
   std::uint64_t seed = 1;
+  std::string from = {};
   std::size_t shapes = 100, candidates = 32, passes = 1;
 };
 
@@ -218,16 +222,63 @@ ShapeTimes measured(const tune::Task& task, const std::vector<lower::GroupSchedu
   return times;
 }
 
-int measure(const std::string& table, const Options& options) {
-  std::set<std::string> known;
-  {
-    std::ifstream in(table);
-    for (std::string line; std::getline(in, line);) known.insert(line.substr(0, line.find(" | ")));
+/// Shapes of a table, with the schedules that it has for each.
+using Candidates = std::vector<std::pair<std::string, std::vector<lower::GroupSchedule>>>;
+Candidates candidates_of(const std::string& table) {
+  Candidates all;
+  std::ifstream in(table);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t a = line.find(" | "), b = line.find(" | ", a + 3);
+    if (b == std::string::npos) continue;
+    if (all.empty() || all.back().first != line.substr(0, a))
+      all.push_back({line.substr(0, a), {}});
+    if (auto schedule = lower::parse_group_schedule(line.substr(a + 3, b - a - 3)))
+      all.back().second.push_back(*std::move(schedule));
   }
+  return all;
+}
+
+std::unique_ptr<tune::Meter> one_core_meter() {
+  return tune::process_meter({.code = {.machine = one_core(), .threads = 1},
+                              .seconds_per_candidate = 0.015,
+                              .weight_bytes = 8 << 20});
+}
+
+/// Appends the times of the candidates of a shape, and its default schedule.
+void print_times(std::ofstream& out, const tune::Task& task,
+                 const std::vector<lower::GroupSchedule>& schedules, const ShapeTimes& times) {
+  for (std::size_t k = 0; k < schedules.size(); ++k)
+    if (std::isfinite(times.seconds[k]))
+      out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", task.key, lower::to_text(schedules[k]),
+                         times.seconds[k] / times.usual, 1e6 * times.usual);
+  out << fmt::format("{} | {} | 1 | 0\n", task.key, lower::to_text(task.usual));
+  out.flush();
+}
+
+std::set<std::string> shapes_of(const std::string& table) {
+  std::set<std::string> shapes;
+  for (const auto& [shape, schedules] : candidates_of(table)) shapes.insert(shape);
+  return shapes;
+}
+
+int repeat(const std::string& table, const Options& options) {
+  const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
-  const auto meter = tune::process_meter({.code = {.machine = one_core(), .threads = 1},
-                                          .seconds_per_candidate = 0.015,
-                                          .weight_bytes = 8 << 20});
+  const auto meter = one_core_meter();
+  for (auto& [shape, schedules] : candidates_of(options.from)) {
+    const auto task = task_of(ContractionShape::parse(shape));
+    if (!task || known.contains(shape)) continue;
+    std::erase(schedules, task->usual);
+    print_times(out, *task, schedules, measured(*task, schedules, *meter, options.passes));
+    fmt::print(stderr, "{}\n", shape);
+  }
+  return 0;
+}
+
+int measure(const std::string& table, const Options& options) {
+  const std::set<std::string> known = shapes_of(table);
+  std::ofstream out(table, std::ios::app);
+  const auto meter = one_core_meter();
   Rng rng(options.seed);
   for (std::size_t i = 0; i < options.shapes; ++i) {
     const ContractionShape shape = draw(rng);
@@ -236,14 +287,7 @@ int measure(const std::string& table, const Options& options) {
     const auto task = task_of(shape);
     if (!task || task->space.size() < 4) continue;
     const std::vector<lower::GroupSchedule> schedules = sample(*task, options.candidates, own);
-    const ShapeTimes times = measured(*task, schedules, *meter, options.passes);
-    for (std::size_t k = 0; k < schedules.size(); ++k)
-      if (std::isfinite(times.seconds[k]))
-        out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", shape.text(),
-                           lower::to_text(schedules[k]), times.seconds[k] / times.usual,
-                           1e6 * times.usual);
-    out << fmt::format("{} | {} | 1 | 0\n", shape.text(), lower::to_text(task->usual));
-    out.flush();
+    print_times(out, *task, schedules, measured(*task, schedules, *meter, options.passes));
     fmt::print(stderr, "{} of {}: {}\n", i + 1, options.shapes, shape.text());
   }
   return 0;
@@ -286,18 +330,21 @@ int features(const std::string& table) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  if (args.size() < 2 || (args[0] != "measure" && args[0] != "features")) {
-    std::cerr << "usage: tessera_schedule_measurements measure|features TABLE [--seed N] "
-                 "[--shapes N] [--candidates N] [--passes N]\n";
+  if (args.size() < 2 || (args[0] != "measure" && args[0] != "repeat" && args[0] != "features")) {
+    std::cerr << "usage: tessera_schedule_measurements measure|repeat|features TABLE [--seed N] "
+                 "[--shapes N] [--candidates N] [--passes N] [--from TABLE]\n";
     return 2;
   }
   tessera::Options options;
   for (std::size_t i = 2; i + 1 < args.size(); i += 2) {
+    if (args[i] == "--from") options.from = args[i + 1];
+    if (args[i] == "--from") continue;
     const std::size_t number = std::stoull(args[i + 1]);
     if (args[i] == "--seed") options.seed = number;
     if (args[i] == "--shapes") options.shapes = number;
     if (args[i] == "--candidates") options.candidates = number;
     if (args[i] == "--passes") options.passes = number;
   }
+  if (args[0] == "repeat") return tessera::repeat(args[1], options);
   return args[0] == "measure" ? tessera::measure(args[1], options) : tessera::features(args[1]);
 }

@@ -10,7 +10,8 @@
 namespace tessera::lower {
 namespace {
 
-/// Candidates of a strategy that the learned model ranks, by analytic estimate.
+/// Candidates of a strategy that the learned model ranks, by analytic estimate; and the best of
+/// each tile of rows, so that an error of the estimate does not rule a tile out.
 constexpr std::size_t kShortList = 48;
 /// Gain, as a logarithm to base 2, below which the analytic choice is kept. Of 0, 0.05, 0.1, 0.15
 /// and 0.2, the least number of choices far from the best in cross-validation over the training
@@ -35,6 +36,23 @@ const TreeModel* avx512_model() {
 std::int64_t weights_of(const GroupSchedule& schedule) {
   const auto* winograd = std::get_if<WinogradSchedule>(&schedule);
   return winograd == nullptr ? 9 : (winograd->m + 2) * (winograd->m + 2);
+}
+
+/// Short list of candidates in ascending order of their estimates.
+std::vector<ScheduleCandidate> short_list(std::vector<ScheduleCandidate> all) {
+  std::vector<std::vector<std::int64_t>> tiles;  // of rows that are in the list
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto* contraction = std::get_if<ContractionSchedule>(&all[i].schedule);
+    const bool is_new =
+        contraction != nullptr && std::ranges::find(tiles, contraction->rows) == tiles.end();
+    if (!is_new && i >= kShortList) continue;
+    if (is_new) tiles.push_back(contraction->rows);
+    if (kept != i) all[kept] = std::move(all[i]);
+    ++kept;
+  }
+  all.resize(kept);
+  return all;
 }
 
 }  // namespace
@@ -86,8 +104,7 @@ std::optional<GroupSchedule> learned_schedule(const Group& group, const machine:
     std::erase_if(all, [&](const ScheduleCandidate& one) {
       return weights_of(one.schedule) > weights_of(*usual);
     });
-    if (all.size() > kShortList) all.resize(kShortList);
-    std::ranges::move(all, std::back_inserter(candidates));
+    std::ranges::move(short_list(std::move(all)), std::back_inserter(candidates));
   }
   const auto times = predicted_times(group, machine, options, candidates);
   if (times.empty() || !times[0]) return std::nullopt;

@@ -28,6 +28,7 @@ enum Feature : std::uint8_t {
   kRowWaste,       // rows of register tiles over rows
   kColumnWaste,    // lanes over columns
   kRowRemainder,   // rows beside the last whole register tile
+  kPartialPanel,   // share of columns in a panel that is not whole vectors: stored through scratch
   kInPlace,        // operand a is read where it is
   kFusedEpilogue,  // sums are finished in registers
   kColumnsOuter,
@@ -78,6 +79,7 @@ constexpr std::array<std::string_view, kFeatureCount> kNames = {"is_winograd",
                                                                 "row_waste",
                                                                 "column_waste",
                                                                 "row_remainder",
+                                                                "partial_panel",
                                                                 "in_place",
                                                                 "fused_epilogue",
                                                                 "columns_outer",
@@ -202,6 +204,9 @@ std::optional<ScheduleFeatures::Vector> ScheduleFeatures::Forms::of(
   f[kColumnWaste] = static_cast<float>(number(ceil_div(tiles.columns, lanes) * lanes) *
                                        column_tiles / number(c.column.extent));
   f[kRowRemainder] = static_cast<float>(tiles.row_count() % mr);
+  const std::int64_t last_panel = tiles.columns % tiling->panels.columns;
+  f[kPartialPanel] =
+      last_panel % lanes == 0 ? 0 : static_cast<float>(number(last_panel) / number(tiles.columns));
   f[kInPlace] = cost.reads_in_place(tiles) ? 1 : 0;
   f[kFusedEpilogue] = cost.fuses_epilogue(tiles) ? 1 : 0;
   f[kTranscendental] = cost.has_transcendental() ? 1 : 0;

@@ -12,12 +12,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::uintptr_t kHuge = 2 << 20;
-constexpr std::size_t kMostInHugePages = 128 << 20;
 
 /// Requests huge pages, which reduce TLB misses on weights; small pages are used if there are none.
-/// Blocks above the limit are excluded because zeroing them costs more than it saves.
 void prefer_large_pages(void* memory, std::size_t size) {
-  if (size > kMostInHugePages) return;
   const auto first = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t from = (first + kHuge - 1) / kHuge * kHuge,
                        to = (first + size) / kHuge * kHuge;

@@ -1,4 +1,7 @@
+#include <llvm/IR/Instructions.h>
+
 #include "dot_case.h"
+#include "tessera/codegen/llvm/dot_parts.h"
 
 namespace tessera::codegen {
 namespace {
@@ -133,6 +136,36 @@ TEST(Dot, SharesTheFunctionsOfEqualDots) {
   const std::size_t functions = open.module.size();
   emit_dot(open.ir, call, machine);
   EXPECT_EQ(open.module.size(), functions);
+}
+
+/// Prefetches in each block of a function that has some.
+std::vector<int> prefetches_by_block(const llvm::Function& function) {
+  std::vector<int> counts;
+  for (const llvm::BasicBlock& block : function) {
+    int count = 0;
+    for (const llvm::Instruction& instruction : block) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+      const bool is_named = call != nullptr && call->getCalledFunction() != nullptr;
+      if (is_named && call->getCalledFunction()->getName().starts_with("llvm.prefetch")) ++count;
+    }
+    if (count > 0) counts.push_back(count);
+  }
+  return counts;
+}
+
+TEST(Dot, PrefetchesTheNextPanelAFewLinesPerLoopIteration) {
+  OpenFunction open;
+  for (const int ahead : {0, 1, 3, 8}) {
+    const llvm::Function* kernel = micro_kernel(open.module, {.instruction = {},
+                                                              .vector_bytes = 64,
+                                                              .broadcast_loads = true,
+                                                              .rows = 4,
+                                                              .columns = 32,
+                                                              .ahead = ahead});
+    // The loop over single groups of k, after the unrolled one, has none.
+    const std::vector<int> expected = ahead == 0 ? std::vector<int>{} : std::vector<int>{ahead};
+    EXPECT_EQ(prefetches_by_block(*kernel), expected) << ahead;
+  }
 }
 
 TEST(SlowDot, MultipliesAnything) {

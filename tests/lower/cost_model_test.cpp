@@ -1,5 +1,6 @@
 #include "tessera/lower/cost_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -108,6 +109,53 @@ TEST(CostModels, EveryCandidateOfAConvolutionHasFeatures) {
   }
   EXPECT_EQ(strategies.size(), 2u);
   EXPECT_FALSE((*features)(RowsSchedule{{1}}));
+}
+
+/// Convolution with a window of one pixel: rows of 83 x 9 pixels, so that most tiles of rows leave
+/// a remainder.
+Group pointwise_group(std::int64_t filters) {
+  return {staged({f32("a", {1, 83, 9, 24}), f32("w", {filters, 24})},
+                 {fmt::format("define(a: f32[1, 83, 9, 24], w: f32[{0}, 24]) {{ out: f32[n: 1, y: "
+                              "83, x: 9, f: {0}] = sum(c: 24) {{ a[n, y, x, c] * w[f, c] }} }}",
+                              filters)}),
+          {"out"},
+          {"w"}};
+}
+
+/// Feature of a contraction with one tile of columns, by the width of its panels.
+float partial_panel(std::int64_t filters, std::int64_t panel) {
+  const Group group = pointwise_group(filters);
+  const auto features = ScheduleFeatures::of(group, avx512(), {});
+  const auto vector = (*features)(
+      ContractionSchedule{.rows = {1, 1, 9}, .columns = filters, .sums = {24}, .panel = panel});
+  const auto at = std::ranges::find(ScheduleFeatures::names(), "partial_panel");
+  return vector ? (*vector)[static_cast<std::size_t>(at - ScheduleFeatures::names().begin())] : -1;
+}
+
+TEST(CostModels, FeaturesTellWhichColumnsAreStoredThroughScratch) {
+  EXPECT_FLOAT_EQ(partial_panel(64, 32), 0);
+  EXPECT_FLOAT_EQ(partial_panel(80, 32), 0);  // the last panel has one whole vector
+  EXPECT_FLOAT_EQ(partial_panel(24, 32), 1);
+  EXPECT_FLOAT_EQ(partial_panel(24, 16), 8.0F / 24);
+}
+
+TEST(CostModels, TheModelRanksEveryTileOfRows) {
+  const Group group = pointwise_group(176);
+  std::vector<ScheduleCandidate> firsts;  // lowest estimates of the tiles of rows
+  for (const ScheduleCandidate& one : contraction_space(group, avx512(), {})) {
+    const auto rows_of = [](const ScheduleCandidate& candidate) {
+      return std::get<ContractionSchedule>(candidate.schedule).rows;
+    };
+    if (std::ranges::find(firsts, rows_of(one), rows_of) == firsts.end()) firsts.push_back(one);
+  }
+  ASSERT_GT(firsts.size(), 8u);
+  const auto code = lower_group(group, avx512());
+  ASSERT_TRUE(code && code->schedule);
+  firsts.push_back({*code->schedule, 0});
+  const auto times = predicted_times(group, avx512(), {}, firsts);
+  constexpr double kLeastGain = 0.05;
+  for (std::size_t i = 0; i < firsts.size(); ++i)
+    EXPECT_LE(*times.back(), *times[i] + kLeastGain) << to_text(firsts[i].schedule);
 }
 
 TEST(CostModels, TheDefaultIsTheChoiceOfTheModelAndTheSameEveryTime) {

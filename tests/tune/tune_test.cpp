@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
+#include <fstream>
+#include <functional>
 
 #include "tessera/support/digest.h"
+#include "tests/support/command.h"
 #include "tests/tune/example_task.h"
 
 namespace tessera::tune {
@@ -20,6 +25,7 @@ class FakeMeter : public Meter {
   double uncertainty = 0.01;  // half of the confidence interval
   std::size_t measured = 0, thorough = 0;
   std::atomic<bool>* stop_after_first = nullptr;
+  std::function<void()> after_batch = {};
 
   double ratio_of(const Task& task, const lower::GroupSchedule& schedule) const {
     if (schedule == task.usual) return 1;
@@ -44,6 +50,7 @@ class FakeMeter : public Meter {
       if (crashes(schedule) && schedule != task.usual) result.back() = {.status = Status::Crashed};
     }
     if (stop_after_first != nullptr && schedules.size() > 1) *stop_after_first = true;
+    if (after_batch && schedules.size() > 1) after_batch();
     return result;
   }
 };
@@ -144,6 +151,62 @@ TEST_F(Tune, StopsAndKeepsWhatWasMeasured) {
   const TuneResult result = tuned({.seconds = 600, .stop = &stop});
   EXPECT_EQ(result.end, TuneResult::End::Stopped);
   EXPECT_EQ(store_.schedules(target_.name)->size(), 8u);
+}
+
+/// Tuning with a store in a file.
+class TuneFaults : public Tune {
+ protected:
+  void SetUp() override {
+    store_ = *cost::Store::open(file_);
+    Tune::SetUp();
+  }
+  const testing::TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_.path() / "store.sqlite";
+};
+
+TEST_F(TuneFaults, AFullDiskIsADiagnosticAndKeepsWhatWasMeasured) {
+  // A limit of the size of files stands for the end of the disk.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  std::size_t batches = 0, stored = 0;
+  meter_.after_batch = [&] {
+    if (++batches != 4) return;
+    stored = store_.schedules(target_.name)->size();
+    const rlimit full{.rlim_cur = 8192, .rlim_max = before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &full);
+  };
+  const auto result = tune(tasks_, meter_, store_, target_.name, {.most_trials = 400});
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().id, "store-unusable") << result.error().message;
+  EXPECT_GE(stored, 8u);
+  store_ = *cost::Store::open({});
+  const auto again = cost::Store::open(file_);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->schedules(target_.name)->size(), stored);
+}
+
+TEST_F(TuneFaults, AStoreThatIsDamagedMidwayIsADiagnostic) {
+  std::size_t batches = 0;
+  meter_.after_batch = [&] {
+    if (++batches != 4) return;
+    // Another process replaces the pages of the tables.
+    std::fstream out(file_, std::ios::in | std::ios::out | std::ios::binary);
+    const std::string garbage(std::filesystem::file_size(file_), '\x5a');
+    out.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));
+  };
+  const auto result = tune(tasks_, meter_, store_, target_.name, {.most_trials = 400});
+  if (!result) {
+    EXPECT_EQ(result.error().id.substr(0, 6), "store-") << result.error().message;
+  }
+  store_ = *cost::Store::open({});
+  const auto again = cost::Store::open(file_);
+  if (!again) {
+    EXPECT_EQ(again.error().id.substr(0, 6), "store-") << again.error().message;
+  }
+  EXPECT_TRUE(!result || again);  // success is never claimed for a store that is lost
 }
 
 TEST_F(Tune, EndsWhenTheSpacesAreExhausted) {

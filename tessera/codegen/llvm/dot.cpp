@@ -281,11 +281,12 @@ class Loops {
   /// Part of the next panel that the micro-kernel for these rows prefetches, where it has issue
   /// slots to spare; the last part covers the rest of the panel.
   Value* ahead(const PanelOfB& b, const Rows& rows) {
-    const std::int64_t last = (how_.panel_lines - 1) / how_.ahead;
+    const std::int64_t last = (how_.panel_lines * kMaxUnroll - 1) / how_.ahead;
     Value* part = ir_.CreateUDiv(rows.first, constant(plan_.mr));
     part = ir_.CreateSelect(ir_.CreateICmpULT(part, constant(last)), part, constant(last));
     return at(ir_.getInt8Ty(), next_panel(b),
-              ir_.CreateMul(ir_.CreateMul(part, groups_), constant(how_.ahead * kCacheLine)));
+              ir_.CreateMul(ir_.CreateMul(part, groups_),
+                            constant(how_.ahead * kCacheLine / kMaxUnroll)));
   }
 
   void each_panel(llvm::function_ref<void(Value*, const GemmChoices::Columns&)> body) {

@@ -83,7 +83,7 @@ void GemmChoices::choose_prefetching(const DotCall& call, const machine::Machine
   rows_outer = bytes_of_b <= machine.l1d / 2;
   const bool far_b = call.b.panel != 0 ? !rows_outer : bytes_of_b > machine.l2;
   if (loads_spread(machine) && far_b && call.shape.m > 1)
-    ahead = static_cast<int>((panel_lines + row_panels - 1) / row_panels);
+    ahead = static_cast<int>((panel_lines * kMaxUnroll + row_panels - 1) / row_panels);
   // With few rows, each of them would issue a long burst of prefetches, which stalls.
   prefetch_b = !loads_spread(machine) && far_b && call.shape.m >= 16 * plan.mr;
   if (!loads_spread(machine) && call.shape.m > 1) {

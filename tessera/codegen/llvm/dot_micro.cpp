@@ -295,12 +295,15 @@ class Tile {
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
-  /// Cache lines to prefetch with this group of k.
-  void prefetch(Value* k) {
-    constexpr std::int64_t line = 64;
+  /// Prefetches at `ahead` beside group `step` of a loop iteration that begins at group k: the
+  /// lines of an iteration are spread over its groups, so that requests do not queue up.
+  void prefetch(Value* k, int step, int unroll) {
+    constexpr int line = 64;
+    if (unroll != kernel_.unroll) return;
     for (int i = 0; i < kernel_.ahead; ++i) {
-      Value* offset =
-          ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line)), constant(i * line));
+      if (i * unroll / kernel_.ahead != step) continue;
+      Value* offset = ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line / unroll)),
+                                    constant(i * line));
       emit_prefetch(ir_, ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, offset), {.level = 2});
     }
   }
@@ -329,7 +332,7 @@ class Tile {
     for (int step = 0; step < unroll; ++step) {
       if (b_rows.size() == index(step)) b_rows.push_back(next_row());
       Value* b = b_rows[index(step)];
-      prefetch(ir_.CreateAdd(k, constant(step)));
+      prefetch(k, step, unroll);
       const int split = step % kernel_.splits * registers;
       const auto factor_b = [&](int column) {
         return load(b_vector_, b, b_element, std::int64_t{column} * b_vector_->getNumElements());

@@ -103,7 +103,7 @@ struct MicroKernel {
   int later_b = 0;     // prefetch distance of b in groups of k
   bool far_c = false;  // c is prefetched and added after the loop; else accumulators start from it
   bool apart = false;  // the addend is in other memory than c
-  int ahead = 0;       // cache lines at `ahead` to prefetch into L2 per group of k
+  int ahead = 0;       // cache lines at `ahead` to prefetch into L2 per loop iteration
   std::optional<bool> accumulate = std::nullopt;  // none: run-time argument
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);
