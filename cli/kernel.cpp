@@ -158,13 +158,15 @@ void list(const Context& context) {
 Expected<std::string> form_text(const tile::Kernel& kernel, const KernelOptions& options) {
   if (options.form == "T") return tile::to_text(kernel);
   const codegen::Options code = codegen_options(options);
-  if (options.form == "gpu" || options.form == "ptx") {
+  const bool is_block = options.form == "S" && options.is_for_gpu();
+  if (options.form == "gpu" || options.form == "ptx" || is_block) {
     codegen::PtxOptions ptx{.precision = code.precision, .tf32 = options.tf32};
     if (options.is_for_gpu()) {  // as it is launched there
       ptx = codegen::ptx_options(machine::cuda(options.target == "cuda:sm_80" ? "sm_80" : "sm_90a"),
                                  {.precision = code.precision, .tf32 = options.tf32});
     }
     if (options.form == "gpu") return codegen::gpu_form_of(kernel, ptx);
+    if (is_block) return codegen::block_form_of(kernel, ptx);
     TESSERA_TRY(codegen::PtxKernel made, codegen::ptx_of(kernel, ptx));
     return std::move(made.text);
   }
@@ -412,10 +414,10 @@ void add_kernel(CLI::App& app, Context& context) {
   CLI::App* shown = add("show", "prints a kernel in one of its intermediate forms", show);
   add_source(shown);
   shown
-      ->add_option(
-          "--form", options->form,
-          "T: tile IR; S: loop nests; llvm; asm; gpu: layouts and other GPU decisions; ptx; loops: "
-          "schedule and loops of a definition")
+      ->add_option("--form", options->form,
+                   "T: tile IR; S: loop nests, or the program of a GPU block; llvm; asm; gpu: "
+                   "layouts and other GPU decisions; ptx; loops: "
+                   "schedule and loops of a definition")
       ->check(CLI::IsMember({"loops", "T", "S", "llvm", "asm", "gpu", "ptx"}))
       ->capture_default_str();
   shown

@@ -1,8 +1,6 @@
 #include "tessera/codegen/gpu_image.h"
 
 #include <fmt/format.h>
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
 
 #include <optional>
 
@@ -10,6 +8,7 @@
 #include "tessera/runtime/plan.h"
 #include "tessera/support/parallel.h"
 #include "tessera/tile/fingerprint.h"
+#include "tessera/tile/gpu/schedule.h"
 
 namespace tessera::codegen {
 namespace {
@@ -69,8 +68,7 @@ PtxOptions ptx_options(const machine::Machine& gpu, const Options& options) {
 }
 
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) {
-  llvm::LLVMContext context;
-  TESSERA_TRY_DONE(ptx_module_of(kernel, context, options));
+  TESSERA_TRY_DONE(schedule_for_ptx(kernel, options));
   return Done{};
 }
 

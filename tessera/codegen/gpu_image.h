@@ -20,8 +20,7 @@ struct GpuImage {
 /// PTX options for a GPU of machine::cuda().
 PtxOptions ptx_options(const machine::Machine& gpu, const Options& options);
 
-/// Checks whether a kernel can be compiled to PTX: it is planned and emitted as LLVM IR, but not
-/// compiled.
+/// Checks whether a kernel can be compiled to PTX: it is scheduled, and no code is written.
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options);
 
 /// Compiles all kernels for a GPU; otherwise as build_image. `alignments` are by kernel

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "examples/attention.h"
+#include "examples/layer_norm.h"
 #include "examples/matmul.h"
+#include "tessera/tile/gpu/block_program_text.h"
 
 namespace tessera::codegen {
 namespace {
@@ -35,6 +37,28 @@ TEST(GpuForm, ProductsOfAttentionReadRegisters) {
       DType::F16, 64, {128, 64, examples::Scores::Rows}, examples::Mask::None));
   ASSERT_TRUE(form) << to_string(form.error());
   EXPECT_THAT(*form, HasSubstr("wgmma m64n64k16, a in registers, b in stage buffer"));
+}
+
+TEST(GpuForm, TheProgramOfABlockFollowsItsKernelAndParsesBack) {
+  const auto attention = examples::attention(DType::F16, 64, {128, 64, examples::Scores::Rows},
+                                             examples::Mask::Causal);
+  const auto matmul = examples::matmul(DType::F16, DType::F16, {128, 256, 64});
+  const auto rows = examples::layer_norm(DType::F16, 1024);
+  for (const auto& kernel : {attention, matmul, rows}) {
+    ASSERT_TRUE(kernel) << to_string(kernel.error());
+    for (const PtxOptions& options :
+         {PtxOptions{}, {.target = PtxTarget::Sm80}, {.persistent = true, .maps = true}}) {
+      const auto form = block_form_of(*kernel, options);
+      ASSERT_TRUE(form) << to_string(form.error());
+      const auto at = form->find("block_program(");
+      ASSERT_NE(at, std::string::npos);
+      EXPECT_EQ(form->find("kernel "), 0U);
+      const auto program = tile::gpu::parse_block_program(form->substr(at));
+      ASSERT_TRUE(program) << to_string(program.error());
+      EXPECT_EQ(tile::gpu::to_text(*program), form->substr(at));
+      EXPECT_EQ(program->shared.bytes, ptx_of(*kernel, options)->shared_bytes);
+    }
+  }
 }
 
 }  // namespace

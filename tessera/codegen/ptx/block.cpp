@@ -11,13 +11,6 @@
 #include "tessera/support/check.h"
 
 namespace tessera::codegen::ptx {
-namespace {
-
-std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
-}  // namespace
 
 Block::Block(llvm::Function& function, int threads, bool several)
     : ir(function.getContext()), function_(&function), threads_(threads) {
@@ -138,16 +131,6 @@ void Block::barrier() {
   } else {
     intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
   }
-  scratch_used_ = false;
-  ++barriers_;
-}
-
-void Block::barrier_if(llvm::Value* condition) {
-  const bool used = scratch_used_;
-  const int count = barriers_;
-  when(condition, [&] { barrier(); });
-  scratch_used_ = used;
-  barriers_ = count;
 }
 
 void Block::restrict_to(const ThreadGroups& of) {
@@ -176,10 +159,6 @@ llvm::Value* Block::slot(llvm::Value* initial) {
   llvm::Value* made = ir.CreateAlloca(initial->getType());
   ir.CreateStore(initial, made);
   return made;
-}
-
-void Block::forget() {
-  scratch_used_ = true;
 }
 
 llvm::Type* Block::packed_type(DType dtype, int count) {
@@ -248,43 +227,6 @@ Pieces Block::unpack(llvm::Value* packed, DType dtype, int count) {
 llvm::Value* Block::shared(llvm::Value* offset) {
   if (own_ != nullptr) offset = ir.CreateAdd(offset, own_);
   return ir.CreatePtrAdd(memory_, ir.CreateZExt(offset, ir.getInt64Ty()));
-}
-
-std::int64_t Block::reserve(std::int64_t bytes) {
-  TESSERA_CHECK(bytes % kSharedAlignment == 0, "{} bytes of shared memory", bytes);
-  const std::int64_t offset = top_;
-  top_ += bytes;
-  peak_ = std::max(peak_, top_);
-  return offset;
-}
-
-std::int64_t Block::scratch(std::int64_t bytes) {
-  if (scratch_used_) barrier();
-  scratch_used_ = exchanges_ = true;
-  peak_ = std::max(peak_, top_ + rounded(bytes, 128));
-  return top_;
-}
-
-std::int64_t Block::fresh(std::int64_t bytes) {
-  scratch_used_ = exchanges_ = true;
-  const std::int64_t offset = std::max(top_ + fresh_, peak_);
-  fresh_ = offset + rounded(bytes, 128) - top_;
-  peak_ = top_ + fresh_;
-  return offset;
-}
-
-Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
-  Buffer buffer{.offset = 0, .base = nullptr, .extents = extents, .strides = {}, .dtype = dtype};
-  buffer.strides.resize(extents.size());
-  std::int64_t stride = byte_width(dtype);
-  for (std::size_t axis = extents.size(); axis-- > 0;) {
-    buffer.strides[axis] = stride;
-    stride *= extents[axis];
-    // Rows of a multiple of 128 bytes would start in the same bank.
-    if (axis + 1 == extents.size() && axis > 0 && stride >= tile::gpu::kChunk)
-      stride = rounded(stride, tile::gpu::kChunk) + tile::gpu::kChunk;
-  }
-  return buffer;
 }
 
 llvm::Value* Block::address(const Buffer& buffer, std::span<llvm::Value* const> indices) {
@@ -361,10 +303,9 @@ llvm::Value* Block::take_one(const Buffer& buffer, std::span<llvm::Value* const>
   return unpack(packed, buffer.dtype, 1).front();
 }
 
-Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to) {
-  if (from == to) return registers;
-  // Registers are only renamed where threads hold the same elements.
-  if (renames(from, to)) {
+Pieces Block::convert(const Pieces& registers, const Layout& from, const Layout& to,
+                      const std::optional<tile::gpu::SharedTile>& through) {
+  if (!through) {
     Pieces renamed;
     for (int reg = 0; reg < to.registers(); ++reg) {
       std::size_t source = 0;
@@ -378,16 +319,9 @@ Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, 
     }
     return renamed;
   }
-  tile::Extents extents;
-  for (int axis = 0; axis < from.rank(); ++axis)
-    extents.push_back(std::max(from.extent(axis), to.extent(axis)));
-  Buffer exchange = buffer(extents, dtype);
-  exchange.offset = scratch(exchange.bytes());
-  put(exchange, from, registers);
+  put(*through, from, registers);
   barrier();
-  Pieces moved = take(exchange, to);
-  scratch_used_ = true;
-  return moved;
+  return take(*through, to);
 }
 
 }  // namespace tessera::codegen::ptx

@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "tessera/support/dtype.h"
 #include "tessera/tile/gpu/layout.h"
 #include "tessera/tile/gpu/panels.h"
+#include "tessera/tile/gpu/shared_tile.h"
 
 namespace tessera::codegen::ptx {
 
@@ -24,10 +26,8 @@ using tile::gpu::kSharedAlignment;
 using tile::gpu::Layout;
 using tile::gpu::shared_room;
 
-/// Code generation for a thread block: thread indices, barriers, warp shuffles and shared memory.
-///
-/// Shared memory is allocated as a stack: `reserve` and `release` for long-lived buffers, and
-/// scratch above it that the next user reuses. Barriers are emitted where scratch is reused.
+/// Code generation for a thread block: thread indices, barriers, warp shuffles and accesses to
+/// shared memory.
 class Block {
  public:
   /// `threads` run one program. `several`: other programs run in other warps of the block, so that
@@ -59,8 +59,8 @@ class Block {
   /// Warp shuffle: the value of the thread whose index differs in this bit.
   llvm::Value* across(llvm::Value* value, int thread_bit);
   void barrier();
-  /// Barrier under a condition that is uniform over the block; it orders accesses nowhere else.
-  void barrier_if(llvm::Value* condition);
+  /// Makes this thread's writes visible to wgmma; a barrier has to follow.
+  void publish() { special("fence.proxy.async", {}); }
   /// Subset of the block's threads that the following code is for, from `first` on: groups of
   /// `threads` threads, which synchronize at named barriers, the first group at `barrier`. Each
   /// group has its own part of the shared memory that is not reserved yet: `own_bytes`, one after
@@ -77,42 +77,19 @@ class Block {
   llvm::Value* common(llvm::Value* offset) {
     return own_ == nullptr ? offset : ir.CreateSub(offset, own_);
   }
-  /// Invalidates what barriers have ordered so far, before code with several predecessors.
-  void forget();
-  /// Number of barriers emitted: two accesses with the same count are not ordered.
-  int barriers() const { return barriers_; }
-
   /// Packs values of one dtype into one value of up to 16 bytes for a vector access, and back.
   llvm::Value* pack(std::span<llvm::Value* const> values, DType dtype);
   Pieces unpack(llvm::Value* packed, DType dtype, int count);
   llvm::Type* packed_type(DType dtype, int count);
 
   llvm::Value* shared(llvm::Value* offset);
-  std::int64_t reserve(std::int64_t bytes);
-  void release(std::int64_t bytes) { top_ -= bytes; }
-  /// Offset of scratch for the next exchange: the user stores, emits a barrier, and loads.
-  std::int64_t scratch(std::int64_t bytes);
-  /// Offset of scratch that was not used before, in code that runs once: no barrier is needed
-  /// before it.
-  std::int64_t fresh(std::int64_t bytes);
-  std::int64_t shared_bytes() const { return peak_; }
-  /// Bytes of it that are not reserved now.
-  std::int64_t scratch_bytes() const { return shared_room(peak_ - top_); }
-  /// Whether threads exchange data through shared memory.
-  bool exchanges() const { return exchanges_; }
 
-  /// A tile in shared memory, row-major with padded rows against bank conflicts.
-  struct Buffer {
-    std::int64_t offset = 0;
+  /// A tile in shared memory.
+  struct Buffer : tile::gpu::SharedTile {
+    // NOLINTNEXTLINE(google-explicit-constructor): a tile is a buffer without a base
+    Buffer(const tile::gpu::SharedTile& tile) : SharedTile(tile) {}
     llvm::Value* base = nullptr;  // i32, added to the offset
-    tile::Extents extents = {};
-    std::vector<std::int64_t> strides = {};  // in bytes
-    DType dtype = DType::F32;
-    std::int64_t bytes() const {
-      return strides.empty() ? byte_width(dtype) : strides.front() * extents.front();
-    }
   };
-  static Buffer buffer(const tile::Extents& extents, DType dtype);
   llvm::Value* address(const Buffer& buffer, std::span<llvm::Value* const> indices);
   /// Stores registers; elements outside of `shape`, if it is given, are not written.
   void put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
@@ -120,7 +97,9 @@ class Block {
   Pieces take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at = {});
   llvm::Value* take_one(const Buffer& buffer, std::span<llvm::Value* const> indices);
 
-  Pieces convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to);
+  /// Registers in another layout: renamed, or exchanged through a tile in shared memory.
+  Pieces convert(const Pieces& registers, const Layout& from, const Layout& to,
+                 const std::optional<tile::gpu::SharedTile>& through);
 
   /// Conjunction of conditions, and conditional code; null is true.
   llvm::Value* both(llvm::Value* a, llvm::Value* b) {
@@ -179,9 +158,6 @@ class Block {
   llvm::Value *group_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;
   int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
-  std::int64_t top_ = 0, peak_ = 0, fresh_ = 0;
-  bool scratch_used_ = false, exchanges_ = false;
-  int barriers_ = 0;
 };
 
 }  // namespace tessera::codegen::ptx

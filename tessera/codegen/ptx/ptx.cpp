@@ -14,9 +14,8 @@
 
 #include "tessera/codegen/llvm/optimize.h"
 #include "tessera/codegen/llvm/targets.h"
+#include "tessera/codegen/ptx/block_writer.h"
 #include "tessera/codegen/ptx/depth_first.h"
-#include "tessera/codegen/ptx/emitter.h"
-#include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/gpu/schedule.h"
@@ -116,7 +115,7 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
   const bool shares = !options.triton_abi;
   return {.wgmma = options.target == PtxTarget::Sm90a,
           .tf32 = options.tf32,
-          .fused_exponents = options.precision == Precision::Fast,
+          .fast_precision = options.precision == Precision::Fast,
           .shared_bytes = generation(options.target).shared_bytes,
           .stages = options.stages,
           .more_stages = options.more_stages,
@@ -164,30 +163,6 @@ void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel) {
   old->eraseFromParent();
 }
 
-struct Written {
-  std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<tile::gpu::ScheduledKernel> scheduled;
-};
-
-/// Emits code, adjusting the schedule until it fits.
-Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
-                        const PtxOptions& options) {
-  TESSERA_TRY_DONE(tile::verify(kernel));
-  const tile::gpu::Options wanted = schedule_options(options);
-  Written written;
-  TESSERA_TRY(written.scheduled, tile::gpu::schedule(kernel, wanted));
-  for (bool fits = false; !fits;) {
-    written.module = std::make_unique<llvm::Module>(written.scheduled->kernel.name, context);
-    written.module->setTargetTriple(kTriple);
-    written.module->setDataLayout(target_of(options.target).createDataLayout());
-    llvm::Function& function = declared(*written.module, *written.scheduled);
-    ptx::Emitter emitter(*written.scheduled, options, function);
-    TESSERA_TRY_DONE(emitter.emit());
-    TESSERA_TRY(fits, tile::gpu::fit(*written.scheduled, wanted, emitter.shared_memory_use()));
-  }
-  return written;
-}
-
 }  // namespace
 
 std::string key_of(const PtxOptions& o) {
@@ -201,17 +176,26 @@ std::string key_of(const PtxOptions& o) {
       o.alignment);
 }
 
+Expected<std::unique_ptr<tile::gpu::ScheduledKernel>> schedule_for_ptx(const tile::Kernel& kernel,
+                                                                       const PtxOptions& options) {
+  TESSERA_TRY_DONE(tile::verify(kernel));
+  return tile::gpu::schedule(kernel, schedule_options(options));
+}
+
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
                                   const PtxOptions& options) {
-  TESSERA_TRY(Written written, write(given, context, options));
-  const auto& scheduled = written.scheduled;
-  PtxModule result{.module = std::move(written.module), .kernel = {}};
+  TESSERA_TRY(const auto scheduled, schedule_for_ptx(given, options));
+  PtxModule result{.module = std::make_unique<llvm::Module>(scheduled->kernel.name, context),
+                   .kernel = {}};
+  result.module->setTargetTriple(kTriple);
+  result.module->setDataLayout(target_of(options.target).createDataLayout());
+  ptx::BlockWriter(*scheduled, options, declared(*result.module, *scheduled)).write();
   const tile::gpu::BlockMapping& mapping = scheduled->mapping;
   result.kernel = {.text = {},
                    .entry = entry_name(scheduled->kernel.name),
                    .threads = scheduled->threads(),
                    .words = tile::word_positions(scheduled->kernel).back(),
-                   .shared_bytes = static_cast<int>(scheduled->shared_bytes),
+                   .shared_bytes = static_cast<int>(scheduled->program.shared.bytes),
                    .programs = mapping.programs * mapping.coarsening,
                    .persistent = mapping.persistent || mapping.warp_specialized,
                    .maps = mapping.warp_specialized ? scheduled->warp_specialization->maps
@@ -238,12 +222,6 @@ Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options
   passes.run(*made.module);
   made.kernel.text = text.str().str();
   return std::move(made.kernel);
-}
-
-Expected<std::string> gpu_form_of(const tile::Kernel& kernel, const PtxOptions& options) {
-  llvm::LLVMContext context;
-  TESSERA_TRY(const Written written, write(kernel, context, options));
-  return tile::gpu::to_text(*written.scheduled);
 }
 
 }  // namespace tessera::codegen

@@ -13,6 +13,9 @@ namespace llvm {
 class LLVMContext;
 class Module;
 }  // namespace llvm
+namespace tessera::tile::gpu {
+struct ScheduledKernel;
+}  // namespace tessera::tile::gpu
 
 namespace tessera::codegen {
 
@@ -84,6 +87,11 @@ struct PtxKernel {
   /// TMA tensor maps, the last parameters; a word before them is 1 if all of them could be encoded.
   std::vector<runtime::cuda::TensorMap> maps = {};
 };
+
+/// GPU schedule of a kernel, down to the program of its blocks (form S), without any code: whether
+/// it can be compiled, and what for. The diagnostics are those of ptx_of.
+Expected<std::unique_ptr<tile::gpu::ScheduledKernel>> schedule_for_ptx(
+    const tile::Kernel& kernel, const PtxOptions& options = {});
 
 /// Compiles a kernel to PTX. A tile that does not fit and an unsupported operation are diagnostics:
 /// `ptx-tile-too-large`, `ptx-shared-memory`, `ptx-unsupported`.

@@ -29,6 +29,7 @@ struct IndexBit {
 /// part. The first five thread bits are the lane in a warp.
 class Layout {
  public:
+  Layout() = default;  // of a scalar
   Layout(int rank, std::vector<IndexBit> registers, std::vector<IndexBit> threads)
       : rank_(rank), registers_(std::move(registers)), threads_(std::move(threads)) {}
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/tile/gpu/block_lowering.h"
+#include "tessera/tile/gpu/verify_block_program.h"
 #include "tessera/tile/passes/coarsen.h"
 #include "tessera/tile/passes/exponents.h"
 #include "tessera/tile/passes/hoist_views.h"
@@ -82,69 +84,14 @@ int fewer_stages(int stages, std::int64_t by) {
   return by > stages - 2 ? 0 : stages - static_cast<int>(by);
 }
 
-}  // namespace
-
-int ScheduledKernel::threads() const {
-  if (!mapping.warp_specialized) return plan->threads() * mapping.programs;
-  return plan->threads() * consumer_groups_of(plan->threads()).count + kProducerThreads;
-}
-
-Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& options) {
-  auto made = std::make_unique<ScheduledKernel>();
-  Kernel& kernel = made->kernel;
-  RowSchedule& rows = made->rows;
-  kernel = simplify(given);
-  if (options.fused_exponents) kernel = simplify(fuse_exponents(kernel));
-  kernel = simplify(recover(simplify(version_indices(kernel))));
-  kernel = simplify(hoist_views(kernel));
-  rows = wished_rows(kernel, options);
-  made->cut = cut_into_parts(kernel, rows, options);
-  if (made->cut) kernel = made->cut->kernel;
-  if (rows.coarsening > 1) {
-    if (const auto coarse = rows.any ? coarsen(kernel, rows.coarsening) : std::nullopt) {
-      kernel = simplify(*coarse);
-    } else {
-      rows.coarsening = 1;
-    }
-  }
-  if (rows.any && !made->cut) gather_reductions(kernel);
-  TESSERA_TRY(made->plan, Plan::make(kernel, {.wgmma = options.wgmma,
-                                              .tf32 = options.tf32,
-                                              .bytes_per_thread = rows.bytes_per_thread,
-                                              .coarsening = rows.coarsening > 1,
-                                              .threads = options.threads}));
-  made->planned.emplace(kernel, *made->plan);
-  made->warp_specialization = specialization_of(*made->planned, options);
-  // A program of one warp shares a block with others, if its threads exchange nothing through
-  // shared memory: barriers are per block. A program with the rows of several programs has enough
-  // work of its own.
-  const bool small = !options.block_per_program && made->plan->threads() == kWarp &&
-                     rows.coarsening < kProgramsOfABlock && !made->cut;
-  made->mapping = {.programs = small ? kProgramsOfABlock : 1,
-                   .coarsening = rows.coarsening,
-                   .persistent = options.persistent && rows.persistent,
-                   .prefetched = rows.prefetched,
-                   .rows = rows.any,
-                   .packed = rows.packed,
-                   .cut = made->cut ? &*made->cut : nullptr,
-                   .cached_bytes = rows.cached_bytes,
-                   .warp_specialized = static_cast<bool>(made->warp_specialization),
-                   .stages = most_stages(options),
-                   .maps = made->warp_specialization
-                               ? static_cast<int>(made->warp_specialization->maps.size())
-                               : 0};
-  return made;
-}
-
-Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const SharedMemoryUse& use) {
+/// Whether the program fits into shared memory; if not, changes the mapping, and the program is to
+/// be lowered again.
+Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
+  const SharedMemoryUse& use = scheduled.program.shared;
   BlockMapping& mapping = scheduled.mapping;
   const bool has_more = mapping.stages > options.stages;
   const std::int64_t room = has_more ? options.shared_bytes / 2 : options.shared_bytes;
   const bool is_short = use.bytes > room;
-  if (mapping.warp_specialized && use.own_bytes != mapping.own_bytes) {
-    mapping.own_bytes = use.own_bytes;
-    return false;
-  }
   if (mapping.programs > 1 && use.exchanges) {
     mapping.programs = 1;
     return false;
@@ -153,7 +100,6 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const Sha
     mapping.persistent = false;
     return false;
   }
-  scheduled.shared_bytes = use.bytes;
   if (!is_short) return true;
   const std::int64_t stage = mapping.stages > 1 ? stage_bytes(*scheduled.planned) : 0;
   if (stage == 0) {
@@ -178,6 +124,66 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const Sha
     mapping.stages = most_stages(options);
   }
   return false;
+}
+
+}  // namespace
+
+int ScheduledKernel::threads() const {
+  if (!mapping.warp_specialized) return plan->threads() * mapping.programs;
+  return plan->threads() * consumer_groups_of(plan->threads()).count + kProducerThreads;
+}
+
+Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& options) {
+  auto made = std::make_unique<ScheduledKernel>();
+  Kernel& kernel = made->kernel;
+  RowSchedule& rows = made->rows;
+  kernel = simplify(given);
+  if (options.fast_precision) kernel = simplify(fuse_exponents(kernel));
+  kernel = simplify(recover(simplify(version_indices(kernel))));
+  kernel = simplify(hoist_views(kernel));
+  rows = wished_rows(kernel, options);
+  made->cut = cut_into_parts(kernel, rows, options);
+  if (made->cut) kernel = made->cut->kernel;
+  if (rows.coarsening > 1) {
+    if (const auto coarse = rows.any ? coarsen(kernel, rows.coarsening) : std::nullopt) {
+      kernel = simplify(*coarse);
+    } else {
+      rows.coarsening = 1;
+    }
+  }
+  if (rows.any && !made->cut) gather_reductions(kernel);
+  TESSERA_TRY(made->plan, Plan::make(kernel, {.wgmma = options.wgmma,
+                                              .tf32 = options.tf32,
+                                              .bytes_per_thread = rows.bytes_per_thread,
+                                              .coarsening = rows.coarsening > 1,
+                                              .threads = options.threads}));
+  made->planned.emplace(kernel, *made->plan);
+  made->warp_specialization = specialization_of(*made->planned, options);
+  made->fast_erf = options.fast_precision;
+  // A program of one warp shares a block with others, if its threads exchange nothing through
+  // shared memory: barriers are per block. A program with the rows of several programs has enough
+  // work of its own.
+  const bool small = !options.block_per_program && made->plan->threads() == kWarp &&
+                     rows.coarsening < kProgramsOfABlock && !made->cut;
+  made->mapping = {.programs = small ? kProgramsOfABlock : 1,
+                   .coarsening = rows.coarsening,
+                   .persistent = options.persistent && rows.persistent,
+                   .prefetched = rows.prefetched,
+                   .rows = rows.any,
+                   .packed = rows.packed,
+                   .cut = made->cut ? &*made->cut : nullptr,
+                   .cached_bytes = rows.cached_bytes,
+                   .warp_specialized = static_cast<bool>(made->warp_specialization),
+                   .stages = most_stages(options),
+                   .maps = made->warp_specialization
+                               ? static_cast<int>(made->warp_specialization->maps.size())
+                               : 0};
+  for (bool fits = false; !fits;) {
+    TESSERA_TRY(made->program, BlockLowering(*made).run());
+    TESSERA_TRY(fits, fit(*made, options));
+  }
+  TESSERA_TRY_DONE(verify(made->program, kernel));
+  return made;
 }
 
 }  // namespace tessera::tile::gpu

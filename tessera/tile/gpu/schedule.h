@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tessera/support/expected.h"
+#include "tessera/tile/gpu/block_program.h"
 #include "tessera/tile/gpu/planned_kernel.h"
 #include "tessera/tile/gpu/row_schedule.h"
 #include "tessera/tile/gpu/warp_specialization.h"
@@ -17,7 +18,7 @@ namespace tessera::tile::gpu {
 struct Options {
   bool wgmma = true;                      // the target has wgmma (Hopper)
   bool tf32 = false;                      // f32 matmuls may round their factors to tf32
-  bool fused_exponents = false;           // exp may round differently (passes/exponents.h)
+  bool fast_precision = false;            // exp and erf may round differently (passes/exponents.h)
   std::int64_t shared_bytes = 227 << 10;  // shared memory limit per block
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short; up to
   /// `more_stages` where two blocks still fit on an SM.
@@ -51,9 +52,8 @@ struct BlockMapping {
   std::int64_t cached_bytes = 0;  // bytes of a row cached in shared memory between passes
   /// Whether the block is warp-specialized.
   bool warp_specialized = false;
-  std::int64_t own_bytes = 0;  // shared memory of each consumer group
-  int stages = 0;              // pipeline stages of loops; fewer than 2: no prefetching
-  int maps = 0;                // number of TMA tensor maps: the last parameters
+  int stages = 0;  // pipeline stages of loops; fewer than 2: no prefetching
+  int maps = 0;    // number of TMA tensor maps: the last parameters
   /// Whether a parameter after the kernel's own is the number of programs along axis 0.
   bool has_program_count() const {
     return programs > 1 || coarsening > 1 || persistent || warp_specialized;
@@ -63,7 +63,8 @@ struct BlockMapping {
   int words() const { return (has_program_count() ? 1 : 0) + (maps > 0 ? 1 : 0); }
 };
 
-/// GPU schedule of a kernel: everything decided before code generation. Not movable, because its
+/// GPU schedule of a kernel: everything that is decided before code is
+/// written. Not movable, because its
 /// parts refer to its kernel.
 struct ScheduledKernel {
   ScheduledKernel() = default;
@@ -77,25 +78,18 @@ struct ScheduledKernel {
   std::optional<PlannedKernel> planned = {};
   Decision<WarpSpecialization> warp_specialization = DeclineReason{"no matmul"};
   BlockMapping mapping = {};
-  std::int64_t shared_bytes = 0;  // per block; known after code generation
+  bool fast_erf = false;      // 1 + erf(x) is evaluated as one (erf_pattern.h)
+  BlockProgram program = {};  // form S
 
   /// Threads per block.
   int threads() const;
 };
 
-/// Makes the schedule of a kernel. Code generation determines the shared memory that it needs;
-/// `fit` then adjusts the schedule.
+/// Makes the schedule of a kernel, down to the program of its blocks. Where that needs too much
+/// shared memory, a block prefetches less, or a program has a block of its own; a kernel that fits
+/// in no shape is a diagnostic: `ptx-shared-memory`. An operation that no GPU code exists for is
+/// one too: `ptx-unsupported`.
 Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& kernel, const Options& options);
-
-/// Shared memory that the generated code uses.
-struct SharedMemoryUse {
-  std::int64_t bytes = 0, own_bytes = 0;
-  bool exchanges = false;  // warps exchange data through it
-};
-
-/// Whether the generated code fits into shared memory; if not, changes the shape, and code is to be
-/// generated again. A kernel that fits in no shape is a diagnostic: `ptx-shared-memory`.
-Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const SharedMemoryUse& use);
 
 /// Prints the kernel as tile IR with the decisions and their reasons as comments.
 std::string to_text(const ScheduledKernel& scheduled);

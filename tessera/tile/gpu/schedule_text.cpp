@@ -39,8 +39,8 @@ class Remarker {
       add(early.load, "loaded before the loop");
     if (scheduled_.mapping.rows) rows();
     std::string head = block_text() + specialization_text();
-    if (scheduled_.shared_bytes > 0)
-      head += fmt::format("// {} bytes of shared memory\n", scheduled_.shared_bytes);
+    if (scheduled_.program.shared.bytes > 0)
+      head += fmt::format("// {} bytes of shared memory\n", scheduled_.program.shared.bytes);
     for (std::size_t i = 0; i < layouts_.size(); ++i)
       head += fmt::format("// L{}: {}\n", i, layouts_[i]);
     return head + tile::to_text(planned_.kernel, remarks_);

@@ -86,6 +86,7 @@ TEST(GpuSchedule, DescribesAMatmul) {
       decided(kernel, kMapping),
       R"(// a block of 384 threads: two consumer groups of 128 threads with 216 registers each, 128 producer threads with 64, persistent
 // 2 tensor maps
+// 52224 bytes of shared memory
 // L0: registers [1:0 0:3 1:3-5], threads [1:1-2 0:0-2 0:4-5]
 // L1: registers [1:0-1 0:3-5], threads [1:2-5 0:0-2]
 kernel product(a: view f16[?, ?], b: view f16[?, 64], n: i64, c: view f32[?, 64]) {
@@ -202,45 +203,49 @@ TEST(GpuSchedule, WhatAllProgramsReadIsKnown) {
 }
 
 TEST(GpuSchedule, FewerStagesOrNoWarpSpecializationWhereSharedMemoryIsShort) {
-  const Options options = {.shared_bytes = 40 << 10, .persistent = true};
-  const auto made = scheduled(product({}), options);  // 8 KiB a stage
-  const auto fits = [&](std::int64_t others) {
-    return *fit(*made, options, {.bytes = 8192 * made->mapping.stages + others});
+  // 8 KiB a stage, 9 KiB for the store of each of two consumer groups.
+  const auto made = [](std::int64_t kib) {
+    auto found =
+        schedule(parsed_kernel(product({})), {.shared_bytes = kib << 10, .persistent = true});
+    EXPECT_TRUE(!found || (*found)->program.shared.bytes <= kib << 10);
+    return found;
   };
-  EXPECT_TRUE(fits(8192));
-  EXPECT_EQ(made->mapping.stages, 4);
-  EXPECT_FALSE(fits(8193));
-  EXPECT_EQ(made->mapping.stages, 3);
-  EXPECT_TRUE(fits(8193));
-  EXPECT_EQ(made->shared_bytes, 3 * 8192 + 8193);
-  EXPECT_FALSE(fits(16385));
-  EXPECT_EQ(made->warp_specialization.why_not(), "3 stages have no room in shared memory");
-  EXPECT_EQ(made->mapping.stages, 4);
-  EXPECT_FALSE(fits(16385));
-  EXPECT_EQ(made->mapping.stages, 2);
-  EXPECT_FALSE(fits(24577));
-  EXPECT_EQ(made->mapping.stages, 0);
-  const auto failed = fit(*made, options, {.bytes = (40 << 10) + 1});
+  EXPECT_EQ((*made(64))->mapping.stages, 4);
+  EXPECT_TRUE((*made(64))->mapping.warp_specialized);
+  EXPECT_EQ((*made(50))->mapping.stages, 3);
+  EXPECT_TRUE((*made(50))->mapping.warp_specialized);
+  EXPECT_EQ((*made(40))->warp_specialization.why_not(), "3 stages have no room in shared memory");
+  EXPECT_EQ((*made(40))->mapping.stages, 4);
+  EXPECT_EQ((*made(20))->mapping.stages, 2);
+  EXPECT_EQ((*made(12))->mapping.stages, 0);
+  const auto failed = made(4);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().id, "ptx-shared-memory");
 }
 
 TEST(GpuSchedule, MoreStagesWhereTwoBlocksHaveRoom) {
-  const Options options = {.shared_bytes = 100 << 10, .more_stages = 8, .persistent = true};
-  const auto made = scheduled(product({}), options);
-  EXPECT_EQ(made->mapping.stages, 8);
-  EXPECT_FALSE(*fit(*made, options, {.bytes = 64 << 10}));
-  EXPECT_EQ(made->mapping.stages, 6);
-  EXPECT_TRUE(*fit(*made, options, {.bytes = 48 << 10}));
+  const auto stages = [](std::int64_t kib) {
+    return scheduled(product({}), {.shared_bytes = kib << 10, .more_stages = 8, .persistent = true})
+        ->mapping.stages;
+  };
+  EXPECT_EQ(stages(227), 8);
+  EXPECT_EQ(stages(150), 7);
+  EXPECT_EQ(stages(100), 4);
 }
 
 TEST(GpuSchedule, ConsumerGroupsHaveMemoryOfTheirOwn) {
   const auto made = scheduled(product({}), kLooping);
   EXPECT_EQ(made->threads(), 2 * 128 + 128);
-  const SharedMemoryUse taken{.bytes = 50000, .own_bytes = 4096};
-  EXPECT_FALSE(*fit(*made, kLooping, taken));
-  EXPECT_EQ(made->mapping.own_bytes, 4096);
-  EXPECT_TRUE(*fit(*made, kLooping, taken));
+  const SharedMemoryUse& shared = made->program.shared;
+  EXPECT_EQ(shared.own_bytes, 9 << 10);
+  EXPECT_EQ(shared.bytes, 4 * 8192 + 1024 + 2 * (9 << 10));
+}
+
+TEST(GpuSchedule, OperationsWithoutGpuCodeAreDiagnostics) {
+  const auto made =
+      schedule(parsed_kernel("kernel talk(n: i64) { print(n) {message = \"n\"} }"), {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().id, "ptx-unsupported");
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "tessera/codegen/ptx/evaluator.h"
+#include "tessera/codegen/ptx/loop_range.h"
+
+namespace tessera::codegen::ptx {
+
+/// Writer of copies from global memory into the stages of a multi-stage buffer: by cp.async, by
+/// TMA, or through registers.
+class AsyncCopy : public CodeWriter {
+ public:
+  AsyncCopy(const Context& context, Evaluator& evaluator, LoopBounds& bounds)
+      : CodeWriter(context), evaluator_(evaluator), bounds_(bounds) {}
+
+  /// Start of the multi-stage buffer of each operand: of the threads that copy, or of all groups of
+  /// threads in common.
+  void place_stages(const tile::gpu::Stages& stages);
+  void place_common_stages(const tile::gpu::Stages& stages);
+  /// Makes the operands of a stage available to matmuls.
+  void bind_stage(const LoopPipeline& pipeline, llvm::Value* stage);
+
+  /// Run-time properties of the copies of all iterations: 16-byte aligned, and all in bounds too.
+  struct Conditions {
+    llvm::Value *aligned = nullptr, *whole = nullptr;
+  };
+  Conditions conditions_of(const Operation& loop, const LoopPipeline& pipeline);
+  struct Copy {
+    llvm::Value* index;
+    llvm::Value* stage;  // byte offset
+    Conditions fits;
+  };
+  /// Starts the copies of an iteration, if there is one, as a group.
+  void prefetch_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy);
+  enum class CopiedBy : std::uint8_t { Chunks, Elements };
+  /// `then` runs after all copies are issued.
+  void copy_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
+                      const std::function<void(CopiedBy)>& then);
+  /// Copies by TMA: one thread issues the copies of all operands.
+  void copy_boxes(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
+                  llvm::Value* arrived);
+
+ private:
+  /// Source and destination of the copies of one iteration.
+  struct Origin {
+    const View& view;
+    tile::Extents shape;             // padded: powers of two
+    std::vector<llvm::Value*> ends;  // end of the view or the tile, on each axis
+    SharedOperand operand;           // base: of the stage
+    std::size_t column;
+    std::vector<llvm::Value*> start;  // on each axis
+    std::vector<bool> inside;         // by axis: all that is copied is known to be in bounds
+    bool even;                        // no chunk crosses the end of a row
+
+    std::int64_t per_row() const { return operand.row_bytes() / kChunk; }
+    std::int64_t chunks() const { return operand.rows * per_row(); }
+    std::int64_t elements() const { return kChunk / operand.width; }
+    /// Shift of an axis in the row number.
+    int shift(std::size_t axis) const {
+      int bits = 0;
+      for (std::size_t i = shape.size(); i-- > axis + 1;)
+        if (i != column) bits += index_bits(shape[i]);
+      return bits;
+    }
+  };
+  Origin origin_of(const Operation& loop, const StagedOperand& staged, const Copy& copy);
+  void copy_chunks(const Origin& source, bool whole);
+  void copy_elements(const Origin& source);
+  void copy_in_turn(const Origin& source);
+
+  Evaluator& evaluator_;
+  LoopBounds& bounds_;
+  std::map<OpId, llvm::Value*> stage_offsets_;  // by load: start of its multi-stage buffer
+};
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+
+#include "tessera/codegen/ptx/async_copy.h"
+
+namespace tessera::codegen::ptx {
+
+/// Writer of loops and branches, and of the copies of software-pipelined loops.
+class LoopWriter : public CodeWriter {
+ public:
+  LoopWriter(const Context& context, LoopBounds& bounds, AsyncCopy& copies, BodyWriter& bodies)
+      : CodeWriter(context), bounds_(bounds), copies_(copies), bodies_(bodies) {}
+
+  void write(const tile::gpu::ForLoop& loop);
+  void write(const tile::gpu::WhileLoop& loop);
+  void write(const tile::gpu::Branch& branch);
+  Pieces yielded(const tile::gpu::Yield& yield) { return flat(yield.values); }
+  void write(const tile::gpu::PrefetchFirst& prefetch);
+  void write(const tile::gpu::PrefetchNext& prefetch);
+
+  /// A loop that is being written.
+  struct OpenLoop {
+    LoopRange range = {};
+    llvm::Value *index = nullptr, *stage = nullptr, *next_stage = nullptr;
+    tile::gpu::Stages stages = {};
+    AsyncCopy::Conditions fits = {};
+  };
+  const OpenLoop& open_loop(OpId id) const { return loops_.at(id); }
+
+ private:
+  LoopBounds& bounds_;
+  AsyncCopy& copies_;
+  BodyWriter& bodies_;
+  std::map<OpId, OpenLoop> loops_;
+};
+
+}  // namespace tessera::codegen::ptx

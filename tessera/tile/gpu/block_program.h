@@ -1,0 +1,372 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tessera/tile/gpu/layout.h"
+#include "tessera/tile/gpu/loop_pipeline.h"
+#include "tessera/tile/gpu/panels.h"
+#include "tessera/tile/gpu/programs.h"
+#include "tessera/tile/gpu/row_passes.h"
+#include "tessera/tile/gpu/shared_tile.h"
+#include "tessera/tile/gpu/warp_box.h"
+#include "tessera/tile/kernel.h"
+
+/// Form S for GPUs: the program of a thread block (docs/gpu.md, ADR 19).
+///
+/// The operations of form T stay what they are; form S says in which order they are carried out and
+/// in which layout each tile is held, and adds what T does not have: conversions between layouts,
+/// buffers in shared memory, barriers, asynchronous copies with their stages, tasks. A tile of T
+/// may be held in several layouts: a *fragment* is a value of T in one of them. An instruction uses
+/// fragments that earlier instructions on its path have made, and no others.
+namespace tessera::tile::gpu {
+
+struct Instruction;
+using Body = std::vector<Instruction>;
+
+/// A value of T in one of its layouts; a scalar has none.
+struct Fragment {
+  ValueId value = 0;
+  std::optional<Layout> layout = {};
+};
+
+// ---- values ----
+
+/// Evaluates an operation of T: scalars and views in every thread, tiles in a layout. The operands
+/// have the same layout, or `source` where the operation moves index bits (broadcast, permute,
+/// reshape).
+struct Compute {
+  OpId op = 0;
+  std::optional<Layout> layout = {};  // none: a scalar or a view
+  std::optional<Layout> source = {};
+  /// 1 + erf(scale · of), times a factor: operations of T that are evaluated as one.
+  struct Erf {
+    ValueId of = 0;
+    double scale = 1;
+    std::optional<ValueId> factor = {};
+    bool operator==(const Erf&) const = default;
+  };
+  std::optional<Erf> erf = {};
+};
+
+/// Converts a tile to another layout: through shared memory, or by renaming registers.
+struct Convert {
+  ValueId value = 0;
+  Layout from, to;
+  std::optional<SharedTile> through = {};
+};
+
+// ---- synchronization ----
+
+/// Barrier of all threads that run the program.
+struct Barrier {};
+
+/// Barrier where accesses of different threads to global memory overlap, which is known at launch:
+/// pairs of a later and an earlier access.
+struct BarrierIfOverlap {
+  std::vector<std::pair<OpId, OpId>> accesses = {};
+};
+
+/// Waits until at most `pending` groups of asynchronous matmuls are in flight; these ones are
+/// complete then.
+struct WaitMatmul {
+  std::vector<Fragment> matmuls = {};
+  std::size_t pending = 0;
+};
+
+// ---- reductions, scans, data movement ----
+
+/// Reduces the elements that a thread holds. `fma`: a sum of products, whose factors are fragments.
+struct ReduceInThread {
+  OpId op = 0;
+  Layout layout;
+  bool fma = false;
+};
+/// Combines partial results of reductions between the lanes of a warp, interleaved.
+struct ReduceInWarp {
+  std::vector<OpId> ops = {};
+};
+/// Combines partial results of reductions between warps, which exchange them together.
+struct ReduceInBlock {
+  struct Exchange {
+    OpId op = 0;
+    std::vector<SharedTile> parts = {};  // one for each element of a partial result
+  };
+  std::vector<Exchange> exchanges = {};
+};
+/// Result of a reduction, as a fragment of the layout that is left of that of its operands.
+struct ReduceResult {
+  OpId op = 0;
+  std::size_t result = 0;
+  Layout layout;
+};
+/// Unpacks a tile of 16-bit elements again, so that it is not live unpacked up to here.
+struct Unpack {
+  ValueId value = 0;
+};
+/// Scan, with one exchange for each bit of its axis that is a warp.
+struct ScanTile {
+  OpId op = 0;
+  Layout layout;
+  struct Exchange {
+    std::vector<SharedTile> parts = {};
+    bool barrier_before = false;
+  };
+  std::vector<Exchange> exchanges = {};
+};
+/// Gather, concat, slice and reshape, through shared memory.
+struct Move {
+  OpId op = 0;
+  std::vector<Layout> from = {};  // of the operands
+  Layout to;
+  SharedTile through;
+};
+
+// ---- matmuls ----
+
+/// Operand of a matmul: in registers, in a buffer that was filled before, or copied to one.
+struct DotOperand {
+  enum class Place : std::uint8_t { Registers, InBuffer, ToBuffer };
+  /// Buffer that the operand is copied to. `is_cleared`: padding along k is filled with zeros
+  /// first.
+  struct Buffer {
+    Panels panels = {};
+    std::int64_t offset = 0;
+    bool is_cleared = false;
+  };
+  Place place = Place::InBuffer;
+  std::optional<Buffer> buffer = {};  // ToBuffer
+};
+struct Matmul {
+  OpId op = 0;
+  Layout layout;
+  DotOperand a = {}, b = {};
+  std::vector<SharedTile> scalars = {};  // both operands, without tensor cores
+  /// When the accumulators are complete: at once, where they are waited for, or one iteration
+  /// later.
+  enum class Completion : std::uint8_t { Now, Awaited, NextIteration };
+  Completion completion = Completion::Now;
+};
+/// Gives a tile in shared memory another name: transposed or reshaped, it is the same buffer.
+struct RenameBuffer {
+  OpId op = 0;
+};
+
+// ---- global memory ----
+
+/// Rows of a program that are cached in shared memory between passes over their parts.
+struct RowCache {
+  std::int64_t offset = 0, parts = 0;
+  bool is_whole = false;   // all parts are cached
+  bool is_filled = false;  // by an earlier pass
+};
+/// Addresses of an access to a view, of vectors of `run` elements: computed before the operands of
+/// the access are exchanged, because branches and barriers come between.
+struct AddressView {
+  OpId op = 0;
+  Layout layout;
+  int run = 1;
+  std::optional<KnownAccess> known = {};
+  bool is_masked = false;  // parts of rows: elements may lie outside of the row
+};
+/// Accesses at the addresses of an AddressView.
+struct LoadView {
+  OpId op = 0;
+  std::optional<RowCache> cache = {};
+  bool keeps_packed = false;  // 16-bit elements are unpacked again after a reduction
+};
+struct StoreView {
+  OpId op = 0;
+  /// How elements that a thread does not hold contiguously are stored: exchanged by the block, or
+  /// box by box within each warp.
+  std::optional<SharedTile> exchange = {};
+  struct Boxes {
+    WarpBox box;
+    SharedTile corner;   // of the first warp; those of the others follow
+    Body epilogue = {};  // computed box by box; the last one is the tile that is stored
+  };
+  std::optional<Boxes> boxes = {};
+  std::optional<Layout> held = {};  // of the tile, where it is exchanged
+};
+/// Accesses through pointers.
+struct LoadPointers {
+  OpId op = 0;
+  Layout layout;
+};
+struct StorePointers {
+  OpId op = 0;
+  Layout layout;
+};
+struct AtomicUpdate {
+  OpId op = 0;
+  Layout layout;
+  bool is_shared = false;  // ShareAtomic follows
+};
+/// Hands the old value of an atomic operation to all threads that hold its element.
+struct ShareAtomic {
+  OpId op = 0;
+  Layout layout;
+  SharedTile through;
+};
+
+// ---- control ----
+
+/// Multi-stage buffer of a pipelined loop.
+struct Stages {
+  LoopPipeline pipeline = {};
+  std::int64_t offset = 0;  // of the first stage
+  int count = 0;
+  /// Iterations whose copies are in flight when one begins.
+  int in_flight() const { return count - (pipeline.pending.empty() ? 1 : 2); }
+};
+/// Starts the copies of the first iterations of a loop, after a barrier: previous contents have
+/// been read.
+struct PrefetchFirst {
+  OpId loop = 0;
+  Stages stages = {};
+};
+/// In a loop: waits for the copies of this iteration, with a barrier, and starts those of a later
+/// one.
+struct PrefetchNext {
+  OpId loop = 0;
+  bool is_published = false;  // copies are made visible to wgmma
+};
+/// Values that an iteration or a branch hands on, each in the layout of what receives it.
+struct Yield {
+  std::vector<Fragment> values = {};
+};
+struct ForLoop {
+  OpId op = 0;
+  std::vector<Fragment> start = {}, params = {}, results = {};
+  Body body = {};
+};
+struct WhileLoop {
+  OpId op = 0;
+  std::vector<Fragment> start = {}, params = {}, body_params = {}, results = {};
+  Body condition = {}, body = {};
+};
+struct Branch {
+  OpId op = 0;
+  std::vector<Fragment> results = {};
+  Body then = {}, otherwise = {};
+};
+
+// ---- versions of rows, parts of rows ----
+
+/// Two versions of the rest of the program: `fast` where all of these accesses are as known.
+struct Versions {
+  std::vector<std::pair<OpId, KnownAccess>> accesses = {};
+  Body fast = {}, general = {};
+};
+/// Alignment, bounds and overlap of rows that are processed in parts: computed from the access of
+/// each CheckRow in the body.
+struct RowProperties {
+  bool reads_constants = false;  // memory that all programs read
+  Body body = {};
+};
+struct CheckRow {
+  OpId op = 0;
+  int run = 1;
+  bool is_fixed = false;  // the same for all programs
+};
+/// One version of the passes over the parts of rows.
+struct RowVersion {
+  RowAlignment alignment = RowAlignment::Unknown;
+  Body body = {};
+};
+/// Loop over parts of a row: those in its middle, or the rest.
+struct PartLoop {
+  std::vector<OpId> folds = {};  // reductions over the parts
+  bool is_first = false;         // partial results start as neutral elements
+  bool is_middle = false;
+  bool is_reversible = false;  // the order of parts is that of memmove
+  Body body = {};
+};
+/// Combines a part with the partial result of a thread.
+struct ReducePart {
+  OpId op = 0;
+  Layout layout;
+  bool is_masked = false, fma = false;
+};
+/// Partial results of all parts, as those of ReduceInThread.
+struct FinishParts {
+  std::vector<Fragment> operands = {};
+  std::vector<OpId> ops = {};
+};
+
+// ---- persistent blocks ----
+
+/// Buffer of a load that a thread prefetches for itself for the next program.
+struct PrefetchBuffer {
+  std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
+  bool is_fixed = false;              // loaded once for all programs
+};
+struct PrefetchLoad {
+  OpId op = 0;
+  PrefetchBuffer buffer = {};
+};
+struct TakePrefetched {
+  OpId op = 0;
+  PrefetchBuffer buffer = {};
+  bool keeps_packed = false;
+};
+/// Copies of the program that is `ahead` of the current one: `prologue` of the first one.
+struct PrefetchProgram {
+  int ahead = 0;
+  bool is_prologue = false;
+  Body body = {};
+};
+struct WaitPrefetch {};
+/// Persistent block: runs the body for every program of it.
+struct ProgramLoop {
+  Body body = {};
+};
+
+// ---- warp specialization ----
+
+/// Consumers wait for their turn, and hand it on; wait for a full stage, and release it.
+struct AwaitTurn {};
+struct SignalTurn {};
+struct AwaitStage {};
+struct ReleaseStage {
+  OpId loop = 0;
+  bool is_last = false;  // after the loop
+};
+/// Producers fill the stages for all iterations of the loop.
+struct FillStages {};
+/// Tasks of a warp-specialized block: producer warps and consumer warpgroups, with mbarriers.
+struct WarpTasks {
+  Stages stages = {};
+  std::int64_t barriers = 0;   // offset of the mbarriers: full, empty, order
+  std::int64_t own_bytes = 0;  // shared memory of each consumer group, beyond the common part
+  Body producer = {};          // for each program
+  Body consumer = {};          // for each program
+  Body skipped = {};           // of a program that the other consumer group runs
+};
+
+using AnyInstruction = std::variant<
+    Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread, ReduceInWarp,
+    ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul, RenameBuffer, AddressView,
+    LoadView, StoreView, LoadPointers, StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst,
+    PrefetchNext, Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
+    PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram, WaitPrefetch,
+    ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage, FillStages, WarpTasks>;
+struct Instruction : AnyInstruction {
+  using AnyInstruction::AnyInstruction;
+};
+
+/// Shared memory of a block.
+struct SharedMemoryUse {
+  std::int64_t bytes = 0, own_bytes = 0;
+  bool exchanges = false;  // threads exchange data through it
+};
+
+struct BlockProgram {
+  Body body = {};
+  SharedMemoryUse shared = {};
+};
+
+}  // namespace tessera::tile::gpu
