@@ -9,6 +9,10 @@ execute_process(COMMAND "${tessera_llvm_config}" --libdir OUTPUT_VARIABLE llvm_l
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 add_library(tessera_llvm INTERFACE)
 target_include_directories(tessera_llvm SYSTEM INTERFACE "$<BUILD_INTERFACE:${llvm_include}>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 takes the operators new and delete of llvm::GlobalVariable for a mismatch where it inlines one.
+  target_compile_options(tessera_llvm INTERFACE -Wno-mismatched-new-delete)
+endif()
 if(TESSERA_LLVM_STATIC)
   execute_process(COMMAND "${tessera_llvm_config}" --link-static --libs orcjit passes aarch64 x86 nvptx
                   OUTPUT_VARIABLE llvm_static OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
