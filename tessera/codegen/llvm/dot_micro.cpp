@@ -11,6 +11,8 @@ namespace {
 
 using llvm::Value;
 
+constexpr int kLine = 64;  // bytes of a cache line
+
 /// Whether a function keeps the emitted instruction order, each load just before its first use.
 /// LLVM groups loads, which is no worse where operands are in panels; rows and columns of matrices
 /// in place then often conflict in one bank of the cache. On x86-64 there is nothing to gain.
@@ -295,16 +297,13 @@ class Tile {
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
-  /// Prefetches at `ahead` beside group `step` of a loop iteration that begins at group k: the
-  /// lines of an iteration are spread over its groups, so that requests do not queue up.
+  /// Prefetches at `ahead`, spread over the groups of a loop iteration that begins at group k.
   void prefetch(Value* k, int step, int unroll) {
-    constexpr int line = 64;
-    if (unroll != kernel_.unroll) return;
-    for (int i = 0; i < kernel_.ahead; ++i) {
+    for (int i = 0; i < kernel_.ahead && unroll == kernel_.unroll; ++i) {
       if (i * unroll / kernel_.ahead != step) continue;
-      Value* offset = ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line / unroll)),
-                                    constant(i * line));
-      emit_prefetch(ir_, ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, offset), {.level = 2});
+      Value* at = ir_.CreateMul(k, constant(kernel_.ahead * kLine / unroll));
+      at = ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, ir_.CreateAdd(at, constant(i * kLine)));
+      emit_prefetch(ir_, at, {.level = 2});
     }
   }
 
