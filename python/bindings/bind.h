@@ -21,5 +21,6 @@ void bind_kernels(nanobind::module_& module);
 void bind_graphs(nanobind::module_& module);
 void bind_triton(nanobind::module_& module);
 void bind_versions(nanobind::module_& module);
+void bind_graph_calls(nanobind::module_& module);
 
 }  // namespace tessera::python

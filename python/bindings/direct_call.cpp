@@ -61,8 +61,32 @@ std::optional<DirectArray> read_exchange(const DirectArrays::Library& library, P
   return DirectArray{.dtype = type->dtype,
                      .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
                      .shape = shape,
+                     .strides = {tensor.strides, tensor.strides == nullptr ? 0 : shape.size()},
                      .device = tensor.device,
                      .is_dense = is_dense(tensor)};
+}
+
+const ArrayLayout kPlainLayout = {};
+
+const ArrayLayout& layout_at(const std::vector<ArrayLayout>& layouts, std::size_t i) {
+  return layouts.empty() ? kPlainLayout : layouts[i];
+}
+
+/// Whether an array is dense, with the shape of a value, if its axes are put into the order of a
+/// layout.
+bool fits(const DirectArray& array, const runtime::Value& value, const ArrayLayout& layout) {
+  if (layout.order.empty()) return array.is_dense && std::ranges::equal(value.shape, array.shape);
+  if (layout.order.size() != array.shape.size() || array.strides.size() != array.shape.size() ||
+      value.shape.size() != array.shape.size())
+    return false;
+  std::int64_t expected = 1;
+  for (std::size_t i = layout.order.size(); i-- > 0;) {
+    const auto axis = static_cast<std::size_t>(layout.order[i]);
+    if (array.shape[axis] != value.shape[i]) return false;
+    if (array.shape[axis] != 1 && array.strides[axis] != expected) return false;
+    expected *= array.shape[axis];
+  }
+  return true;
 }
 
 constexpr std::size_t kAlignment = runtime::kAlignment;
@@ -73,7 +97,8 @@ void* aligned_memory(std::size_t bytes) {
 
 /// A DLPack tensor in host memory, in one block: this header, shape and strides, then the elements.
 /// Handing it over costs half of what an allocation by torch and its export cost.
-DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const ElementType& type) {
+DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const ElementType& type,
+                                      const ArrayLayout& layout) {
   const std::size_t rank = value.shape.size();
   const std::size_t header = sizeof(DlpackManagedTensor) + 2 * rank * sizeof(std::int64_t);
   const std::size_t offset = (header + kAlignment - 1) / kAlignment * kAlignment;
@@ -81,12 +106,14 @@ DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const Element
   if (block == nullptr) return nullptr;
   auto* const made = new (block) DlpackManagedTensor;
   auto* const shape = reinterpret_cast<std::int64_t*>(made + 1);
-  std::ranges::copy(value.shape, shape);
   std::int64_t stride = 1;
-  for (std::size_t axis = rank; axis-- > 0;) {
+  for (std::size_t i = rank; i-- > 0;) {
+    const std::size_t axis = layout.order.empty() ? i : static_cast<std::size_t>(layout.order[i]);
+    shape[axis] = value.shape[i];
     shape[rank + axis] = stride;
     stride *= std::max<std::int64_t>(shape[axis], 1);
   }
+  std::ranges::copy(layout.strides, shape + rank);
   made->deleter = [](DlpackManagedTensor* self) { std::free(self); };
   made->tensor = {.data = static_cast<std::byte*>(block) + offset,
                   .device = {nb::device::cpu::value, 0},
@@ -101,13 +128,15 @@ DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const Element
 /// Memory of a result, which becomes an array when the run is over.
 class PendingResult {
  public:
-  PendingResult(const DirectArrays::Library& library, const runtime::Value& value)
-      : library_(&library), value_(&value) {}
+  PendingResult(const DirectArrays::Library& library, const runtime::Value& value,
+                const ArrayLayout& layout)
+      : library_(&library), value_(&value), layout_(&layout) {}
   PendingResult(const PendingResult&) = delete;
   PendingResult& operator=(const PendingResult&) = delete;
   PendingResult(PendingResult&& other) noexcept
       : library_(other.library_),
         value_(other.value_),
+        layout_(other.layout_),
         memory_(std::exchange(other.memory_, nullptr)),
         managed_(std::exchange(other.managed_, nullptr)) {}
   PendingResult& operator=(PendingResult&&) = delete;
@@ -120,16 +149,16 @@ class PendingResult {
   bool allocate(nb::dlpack::device device) {
     const ElementType* const type = element_type(value_->dtype);
     if (library_->numpy) {
-      if (type->numpy_number < 0) return false;
+      if (type->numpy_number < 0 || !layout_->is_plain()) return false;
       memory_ = aligned_memory(static_cast<std::size_t>(value_->bytes));
       return memory_ != nullptr;
     }
     if (type->bits < 8) return false;
     if (device.device_type == nb::device::cpu::value) {
-      managed_ = make_host_tensor(*value_, *type);
+      managed_ = make_host_tensor(*value_, *type, *layout_);
       return managed_ != nullptr;
     }
-    if (library_->exchange->allocate == nullptr) return false;
+    if (library_->exchange->allocate == nullptr || !layout_->is_plain()) return false;
     nb::dlpack::dltensor prototype{.data = nullptr,
                                    .device = device,
                                    .ndim = static_cast<std::int32_t>(value_->shape.size()),
@@ -177,21 +206,24 @@ class PendingResult {
  private:
   const DirectArrays::Library* library_;
   const runtime::Value* value_;
+  const ArrayLayout* layout_;
   void* memory_ = nullptr;
   DlpackManagedTensor* managed_ = nullptr;
 };
 
 /// Whether a program takes these arrays as they are, or copied to aligned memory.
-bool accepts(const NativeModel::Entry& entry, std::span<const DirectArray> arrays) {
+bool accepts(const NativeModel::Entry& entry, std::span<const DirectArray> arrays,
+             const ArrayLayouts& layouts) {
   const runtime::Program& program = entry.program();
-  if (!entry.runnable->has_static_arguments() || program.inputs.size() != arrays.size())
+  if (!entry.runnable->has_static_arguments() || program.inputs.size() != arrays.size() ||
+      (!layouts.outputs.empty() && layouts.outputs.size() != program.outputs.size()))
     return false;
   const bool is_for_gpu = program.is_for_gpu();
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const runtime::Value& value = program.values[program.inputs[i]];
     const DirectArray& array = arrays[i];
     const bool is_on_gpu = array.device.device_type == nb::device::cuda::value;
-    if (value.dtype != array.dtype || !std::ranges::equal(value.shape, array.shape) ||
+    if (value.dtype != array.dtype || !fits(array, value, layout_at(layouts.inputs, i)) ||
         is_on_gpu != is_for_gpu || (is_on_gpu && !runtime::is_aligned(array.data)))
       return false;
   }
@@ -267,7 +299,9 @@ std::optional<DirectArray> DirectArrays::read(const Library& library, PyObject* 
 }
 
 std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> inputs,
-                                                   std::optional<Diagnostic>* failure) {
+                                                   std::optional<Diagnostic>* failure,
+                                                   const ArrayLayouts& layouts) {
+  if (!layouts.inputs.empty() && layouts.inputs.size() != inputs.size()) return std::nullopt;
   // Held: while the GIL is released, other threads may make the cache forget it.
   DirectArrays::LibraryRef library;
   SmallVector<DirectArray, 8> arrays;
@@ -275,7 +309,7 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
     DirectArrays::LibraryRef its = arrays_.library_of(input);
     if (its == nullptr) return std::nullopt;
     const auto array = DirectArrays::read(*its, input);
-    if (!array || !array->is_dense) return std::nullopt;
+    if (!array) return std::nullopt;
     // A tensor and a parameter of torch have different types and the same table.
     if (library != nullptr && (its->exchange != library->exchange ||
                                array->device.device_id != arrays[0].device.device_id))
@@ -286,14 +320,15 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
   if (library == nullptr) return std::nullopt;
   const std::span<const DirectArray> given(arrays.begin(), arrays.size());
   const auto entry = model_->find_cached(
-      [&](const NativeModel::Entry& candidate) { return accepts(candidate, given); });
+      [&](const NativeModel::Entry& candidate) { return accepts(candidate, given, layouts); });
   if (!entry) return std::nullopt;
 
   const runtime::Program& program = entry->program();
   SmallVector<PendingResult, 4> pending;
   pending.reserve(program.outputs.size());
-  for (const runtime::ValueIndex output : program.outputs) {
-    pending.push_back({*library, program.values[output]});
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+    pending.push_back(
+        {*library, program.values[program.outputs[i]], layout_at(layouts.outputs, i)});
     if (!pending.back().allocate(arrays[0].device)) return std::nullopt;
   }
   const std::span<PendingResult> into(pending.begin(), pending.size());

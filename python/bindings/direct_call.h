@@ -19,8 +19,24 @@ struct DirectArray {
   DType dtype = DType::F32;
   std::byte* data = nullptr;
   std::span<const std::int64_t> shape = {};
+  std::span<const std::int64_t> strides = {};  // of DLPack alone
   nanobind::dlpack::device device = {};
   bool is_dense = false;
+};
+
+/// How an array stands to a value of a program, which is dense in the order of its axes.
+struct ArrayLayout {
+  /// Axes of the array in the order of those of the value; empty: the same.
+  std::vector<std::int64_t> order = {};
+  /// Strides of an output whose order does not tell them (of axes of size 1); empty: it does.
+  std::vector<std::int64_t> strides = {};
+
+  bool is_plain() const { return order.empty() && strides.empty(); }
+};
+
+/// Layouts of inputs and of outputs; none: all are plain.
+struct ArrayLayouts {
+  std::vector<ArrayLayout> inputs = {}, outputs = {};
 };
 
 /// Reads and makes arrays by C functions alone: numpy's table, or DLPack's. It knows the array
@@ -66,7 +82,8 @@ class DirectCall {
   /// Results, or nothing where the call is declined; then no Python error is set. `failure` is why
   /// a run failed.
   std::optional<Results> run(std::span<PyObject* const> inputs,
-                             std::optional<Diagnostic>* failure = nullptr);
+                             std::optional<Diagnostic>* failure = nullptr,
+                             const ArrayLayouts& layouts = {});
 
  private:
   std::shared_ptr<NativeModel> model_;

@@ -16,6 +16,7 @@ NB_MODULE(_tessera, module) {
   tessera::python::bind_graphs(module);
   tessera::python::bind_triton(module);
   tessera::python::bind_versions(module);
+  tessera::python::bind_graph_calls(module);
   module.def(
       "cores", [] { return tessera::machine::host().cores; },
       "Number of physical cores of this computer.");

@@ -1,6 +1,7 @@
 """The contract of torch.compile(backend="tessera"); tools/torch-suite has models and torch's operator samples."""
 
 import copy
+import os
 import threading
 import warnings
 
@@ -296,6 +297,62 @@ def test_weights_that_take_the_place_of_others_are_seen():
             torch.testing.assert_close(run(x), model(x))
 
 
+def test_a_step_of_an_optimizer_outside_the_graph_is_seen():
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)), torch.randn(4, 8)
+    run = compiled(model)
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        optimizer = kind(model.parameters(), lr=0.1)
+        for _ in range(3):
+            with torch.no_grad():
+                torch.testing.assert_close(run(x), model(x))
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+
+def test_a_parameter_of_the_same_memory_and_version_is_another():
+    model, x = torch.nn.Linear(30, 20, bias=False).eval(), torch.randn(4, 30)
+    run = compiled(model)
+    with torch.no_grad():
+        model.weight = torch.nn.Parameter(torch.randn(20, 30))
+        torch.testing.assert_close(run(x), model(x))
+        version = model.weight._version
+        model.weight = torch.nn.Parameter(model.weight.data)
+        model.weight[0, 1] += 1
+        torch._C._autograd._unsafe_set_version_counter((model.weight,), (version,))
+        torch.testing.assert_close(run(x), model(x))
+
+
+@pytest.mark.parametrize("write", [
+    lambda w: w.data.mul_(2),
+    lambda w: w.data.copy_(torch.randn_like(w)),
+    lambda w: w.detach().numpy().__iadd__(1),
+    lambda w: torch.nn.init.normal_(w.data),
+], ids="mul copy numpy init".split())
+def test_writes_that_torch_does_not_count_are_seen(write):
+    model, x = torch.nn.Linear(300, 200).eval(), torch.randn(4, 300)
+    run = compiled(model)
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-3)
+            write(model.weight)
+
+
+def test_changes_are_named_by_position():
+    from tessera import _tessera
+
+    tensors = [torch.nn.Parameter(torch.randn(20)), torch.randn(3, 4).t(), torch.randn(0), torch.tensor(1.0), torch.arange(9)[1:]]
+    for change in (lambda t: t.add_(1), lambda t: setattr(t, "data", t.data.clone()), lambda t: t.data.add_(1)):
+        for i, tensor in enumerate(tensors):
+            if tensor.numel() == 0:
+                continue
+            versions = _tessera.TensorVersions(tensors, list(range(len(tensors))))
+            assert versions.match(tensors) and versions.changes(tensors) == []
+            with torch.no_grad():
+                change(tensor)
+            assert not versions.match(tensors) and versions.changes(tensors) == [i]
+
+
 def test_frozen_weights_are_packed_once():
     model, graphs = torch.nn.Linear(3, 2).eval(), []
     run = compiled(model, graphs, freeze=True)
@@ -305,6 +362,34 @@ def test_frozen_weights_are_packed_once():
         model.weight.mul_(2)
         assert torch.equal(run(x), before)
     assert graphs[0].compilations == 1
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: x @ y + 1,
+    lambda x, y: (x * 2).t(),
+    lambda x, y: ((x @ y).permute(1, 0), y, x * 2, 3, y),
+    lambda x, y: (x[:, None] * 2).transpose(0, 1),
+], ids="plain transposed several unit".split())
+@pytest.mark.parametrize("is_permuted", [False, True])
+def test_repeated_calls_stay_in_the_bindings(function, is_permuted):
+    graphs = []
+    run = compiled(function, graphs)
+    for _ in range(4):
+        x, y = torch.randn(6, 5), torch.randn(5, 6)
+        if is_permuted:
+            x, y = x.t().contiguous().t(), y.t().contiguous().t()
+        actual, expected = (torch.utils._pytree.tree_leaves(f(x, y)) for f in (run, function))
+        for a, b in zip(actual, expected, strict=True):
+            torch.testing.assert_close(a, b, check_stride=True)
+    assert [graph.has_program for graph in graphs] == [True] and graphs[0].compilations == 1
+
+
+def test_training_calls_stay_in_the_bindings():
+    model, graphs = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)), []
+    twin, x = copy.deepcopy(model), torch.randn(4, 8)
+    assert train(model, x, wrap=lambda m: compiled(m, graphs)) == pytest.approx(train(twin, x), rel=1e-4)
+    assert sorted(graph.kind for graph in graphs) == ["backward", "forward"]
+    assert all(graph.has_program for graph in graphs)
 
 
 def test_what_has_no_translation_is_left_to_torch_with_one_warning():
@@ -480,6 +565,86 @@ def test_threads_share_a_compiled_model():
     assert wrong == []
 
 
+def test_threads_see_weights_that_change():
+    model, wrong, lock = torch.nn.Linear(16, 16).eval(), [], threading.Lock()
+    run = compiled(model)
+    with torch.no_grad():
+        run(torch.randn(2, 16))
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for i in range(30):
+                x = torch.randn(2, 16, generator=generator)
+                with lock:
+                    if i % 10 == 7:
+                        model.weight.mul_(1.01)
+                    if not torch.allclose(run(x), model(x), atol=1e-5):
+                        wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_forked_process_runs_compiled_models():
+    model, x = torch.nn.Linear(64, 64).eval(), torch.randn(300, 64)
+    run = compiled(model, threads=2)
+    with torch.no_grad():
+        expected = run(x)
+        child = os.fork()
+        if child == 0:
+            status = 2
+            try:
+                status = 0 if torch.equal(run(x), expected) else 1
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert torch.equal(run(x), expected)
+
+
+def test_a_cache_of_keys_is_written_in_place():
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.project = torch.nn.Linear(16, 48)
+            self.register_buffer("keys", torch.zeros(2, 2, 8, 8))
+            self.register_buffer("values", torch.zeros(2, 2, 8, 8))
+
+        def forward(self, x, position):
+            q, k, v = self.project(x).view(2, 1, 3, 2, 8).permute(2, 0, 3, 1, 4).unbind(0)
+            self.keys.index_copy_(2, position, k)
+            self.values.index_copy_(2, position, v)
+            mask = torch.arange(8)[None] <= position[:, None]
+            return torch.nn.functional.scaled_dot_product_attention(q, self.keys, self.values, attn_mask=mask)
+
+    model = Attention().eval()
+    twin, run, address = copy.deepcopy(model), compiled(model), model.keys.data_ptr()
+    with torch.no_grad():
+        for i in range(5):
+            x, position = torch.randn(2, 1, 16), torch.tensor([i])
+            torch.testing.assert_close(run(x, position), twin(x, position))
+            torch.testing.assert_close(model.state_dict(), twin.state_dict())
+    assert model.keys.data_ptr() == address
+
+
+def test_overlapping_arguments_are_written_to():
+    def function(x, y):
+        x.add_(1)
+        return y * 2
+
+    run = compiled(function)
+    for slices in ((slice(0, 6), slice(0, 6)), (slice(0, 3), slice(3, 6)), (slice(0, 4), slice(2, 6))):
+        results = []
+        for call in (run, function):
+            base = torch.arange(6.0)
+            results.append((call(base[slices[0]], base[slices[1]]), base))
+        torch.testing.assert_close(*results)
+
+
 def test_checked_calls_report_what_differs(monkeypatch):
     from tessera.torch.aten import ROWS
 
@@ -497,6 +662,9 @@ def test_checked_calls_report_what_differs(monkeypatch):
 def test_wrong_options_are_refused():
     with pytest.raises(Exception, match="frozen.*options are"):
         torch.compile(torch.nn.ReLU(), backend="tessera", options={"frozen": True})(torch.ones(2))
+    with pytest.raises(Exception, match="cudagraphs=False is not supported"):
+        torch.compile(torch.nn.ReLU(), backend="tessera", options={"cudagraphs": False})(torch.ones(2))
+    check(torch.nn.ReLU(), torch.randn(2), cudagraphs=True)  # what programs on a GPU do by default
 
 
 def test_exported_programs(tmp_path):

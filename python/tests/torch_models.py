@@ -13,9 +13,11 @@ TRAINED = "resnet18 mobilenet_v2 densenet121 squeezenet1_1 vit_b_16 convnext_tin
 def vision(name, batch=1, size=None):
     import torchvision
 
-    keywords = {"init_weights": True, "aux_logits": False} if name in ("googlenet", "inception_v3") else {}
-    model = getattr(torchvision.models, name)(weights=None, **keywords)
     size = size or (299 if name == "inception_v3" else 224)
+    keywords = {"init_weights": True, "aux_logits": False} if name in ("googlenet", "inception_v3") else {}
+    if name == "vit_b_16":  # its position embeddings have the size of the image
+        keywords["image_size"] = size
+    model = getattr(torchvision.models, name)(weights=None, **keywords)
     return model, (torch.randn(batch, 3, size, size),), {}
 
 
@@ -57,7 +59,7 @@ def text(name, batch=1, length=64):
 def model(name, batch=1, small=False):
     """A model in evaluation mode, and positional and keyword arguments for it."""
     torch.manual_seed(0)
-    made, arguments, keywords = vision(name, batch, 96 if small and name != "vit_b_16" else None) if name in VISION else text(name, batch)
+    made, arguments, keywords = vision(name, batch, 96 if small else None) if name in VISION else text(name, batch)
     with torch.no_grad():  # heads that are initialized with zeros would hide what comes before them
         for parameter in made.parameters():
             if not parameter.any():

@@ -9,19 +9,27 @@ import warnings
 
 import torch
 
+from .. import _tessera
 from .check import checked_call
 from .options import Options
 from .partition import reason_to_run_eagerly
 from .plan import EagerPlan, Plan, traced_values
 
 
-class CompiledGraph:
-    """A graph of ATen operators, with a plan for each tuple of sizes that it meets."""
+class CompiledGraph(_tessera.GraphCall):
+    """A graph of ATen operators, with a plan for each tuple of sizes that it meets.
+
+    graph(arguments) takes a list, which it empties, and gives a list. Where the plan in effect is one program, calls stay
+    in the base class.
+    """
 
     # A weight that changes more often than this is an input of programs rather than a packed constant.
     MOST_REPACKINGS = 1
 
     def __init__(self, module, static_inputs, options: Options, kind: str):
+        super().__init__()
+        # AOT Autograd's mark of functions that empty their list of arguments; wrappers copy attributes of the object alone.
+        self._boxed_call = True
         self.module, self.options, self.kind = module, options, kind
         self._static = sorted(static_inputs)
         self._changes = collections.Counter()
@@ -35,11 +43,26 @@ class CompiledGraph:
         )
         self._static_set = set(self._static)
         self._checks = options.check
-        self.compilations, self.seconds, self.clock = 0, 0.0, None
+        self.compilations, self.seconds, self._clock = 0, 0.0, None
+        self._direct_plan = None  # that the base class has tried to run
 
     @property
     def plans(self):
         return list(self._plans.values())
+
+    @property
+    def clock(self):
+        """Times the steps of every call; None: calls are not timed."""
+        return self._clock
+
+    @clock.setter
+    def clock(self, clock):
+        self._clock = clock
+        self._forget_program()
+
+    def _forget_program(self):
+        self._direct_plan = None
+        self.clear_program()
 
     def _key(self, arguments):
         if not self._is_dynamic:
@@ -74,6 +97,7 @@ class CompiledGraph:
 
     def _compile(self, key, arguments):
         start = time.perf_counter()
+        self._forget_program()
         plan = self._new_plan(arguments)
         self.compilations += 1
         self.seconds += time.perf_counter() - start
@@ -101,13 +125,17 @@ class CompiledGraph:
             self._plans.move_to_end(key)
             return plan
 
-    def __call__(self, arguments: list) -> list:
+    def call_any(self, arguments: list) -> list:
+        """A call that the base class declines."""
         plan = self.plan_for(arguments)
         if self._checks:
             self._checks -= 1
             results = checked_call(self, plan, arguments)
         else:
             results = plan.run(arguments, self.clock)
+            if not self._is_dynamic and self.clock is None and self._direct_plan is not plan:
+                self._direct_plan = plan
+                plan.set_program_of(self, compares_weights=not self.options.freeze)
         arguments.clear()
         return results
 

@@ -26,19 +26,9 @@ def _compiler(kind, options, recorder):
         graph = CompiledGraph(module, static, options, kind)
         if recorder is not None:
             recorder.append(graph)
-        return _boxed(graph)
+        return graph
 
     return compile_graph
-
-
-def _boxed(graph):
-    """A function that takes its arguments as a list, and empties it."""
-
-    def run(arguments):
-        return graph(arguments)
-
-    run._boxed_call = True
-    return run
 
 
 def _attention_by_operators(module, example_inputs):

@@ -21,6 +21,7 @@ class Options:
     numerics: str = "reals"
     precision: Optional[str] = None  # by default f32; on a GPU that of the model's matmuls: f16, bf16, tf32 if torch allows it
     disable: tuple = ()
+    cudagraphs: bool = True  # programs on a GPU are submitted as CUDA graphs; there is no other way
     programs: int = 16  # most programs of one graph that are kept, one for each tuple of sizes
     cache: Optional[str] = "default"
 
@@ -32,6 +33,8 @@ class Options:
         if unknown:
             raise ValueError(f"tessera has no option {unknown[0]!r}; options are {', '.join(sorted(known))}")
         made = cls(**options)
+        if made.cudagraphs is not True:
+            raise ValueError("cudagraphs=False is not supported: programs on a GPU are submitted as CUDA graphs")
         if made.memory_limit is not None:
             made.memory_limit = parse_bytes(made.memory_limit)
         return made

@@ -62,9 +62,9 @@ class ProgramStep:
         self._plain_outputs = all(layout == OutputLayout() for layout in self.output_layouts)
 
     @property
-    def is_plain(self):
-        """Whether tensors go in and out as they are."""
-        return self._plain_inputs and self._plain_outputs
+    def copies_tensors(self):
+        """Whether a tensor is copied on its way in or out, since it is dense in no order of its axes."""
+        return any(layout.is_copied for layout in (*self.input_layouts, *self.output_layouts))
 
     def run(self, slots):
         tensors = [slots[i] for i in self.inputs]
@@ -147,6 +147,9 @@ class EagerPlan:
             node: why for node in module.graph.nodes if node.op not in ("placeholder", "get_attr", "output")
         }
         self.packed = _tessera.TensorVersions([], [])
+
+    def set_program_of(self, call, compares_weights: bool):
+        """There is no program."""
 
     def run(self, arguments: list, clock=None) -> list:
         results = clock.time(self._module, arguments) if clock is not None else self._module(*arguments)
@@ -296,16 +299,35 @@ class Plan:
             else:
                 self.results.append(self._values[node] if isinstance(node, torch.fx.Node) else node)
 
+    def set_program_of(self, call, compares_weights: bool):
+        """Lets a _tessera.GraphCall run this plan, if it is one program over arguments as they are."""
         step = self.steps[0] if len(self.steps) == 1 else None
-        self._only_program = None
-        if isinstance(step, ProgramStep) and step.is_plain and step.inputs and not self._writes and not self._views:
-            if self.results == [_Slot(slot) for slot in step.outputs]:
-                self._only_program = step.program
+        if not isinstance(step, ProgramStep) or not step.inputs or step.copies_tensors or self._writes or self._views:
+            return
+        arguments = len(self._placeholders)
+        if any(slot >= arguments for slot in step.inputs):
+            return
+        attributes = dict(self._attributes)
+        results, computed, passed = [], [], []
+        for place, result in enumerate(self.results):
+            slot = result.index if isinstance(result, _Slot) else None
+            results.append(attributes.get(slot) if isinstance(result, _Slot) else result)
+            if slot in step.outputs:
+                computed.append((place, step.outputs.index(slot)))
+            elif slot is not None and slot < arguments:
+                passed.append((place, slot))
+        call.set_program(
+            program=step.program,
+            weights=self.packed if compares_weights else None,
+            inputs=step.inputs,
+            input_layouts=[_tessera.ArrayLayout(layout.order or [], []) for layout in step.input_layouts],
+            output_layouts=[_tessera.ArrayLayout(layout.order or [], layout.strides or []) for layout in step.output_layouts],
+            results=results,
+            computed=computed,
+            passed=passed,
+        )
 
     def run(self, arguments: list, clock=None) -> list:
-        if self._only_program is not None and clock is None:  # a call that costs little
-            results = self._only_program(*[arguments[i] for i in self.steps[0].inputs])
-            return [results] if len(self.results) == 1 else list(results)
         slots = arguments + [None] * self._extra
         for slot, tensor in self._attributes:
             slots[slot] = tensor
