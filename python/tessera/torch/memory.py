@@ -25,6 +25,11 @@ def parse_bytes(limit) -> int:
     raise ValueError(f"memory_limit is a number of bytes or text such as '64MB', not {limit!r}")
 
 
+def _traced(size) -> int:
+    """The number that a size had when it was traced."""
+    return size.node.hint if isinstance(size, torch.SymInt) else size
+
+
 def saved_bytes(forward, outputs: int) -> int:
     """Bytes that a forward graph keeps for the backward one, but for its own arguments and outputs."""
     results = next(node for node in forward.graph.nodes if node.op == "output").args[0]
@@ -34,7 +39,7 @@ def saved_bytes(forward, outputs: int) -> int:
         if isinstance(node, torch.fx.Node) and node.op != "placeholder" and node not in own:
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
-                total += torch.fx.experimental.symbolic_shapes.hint_int(value.numel()) * value.element_size()
+                total += _traced(value.numel()) * value.element_size()
     return total
 
 
