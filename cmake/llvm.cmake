@@ -25,3 +25,5 @@ else()
   target_link_libraries(tessera_llvm INTERFACE "${llvm_libraries}/libLLVM.so")
 endif()
 set_property(GLOBAL APPEND PROPERTY TESSERA_LIBRARIES tessera_llvm)
+# For codegen/, nearly all of whose sources and headers include these: parsing them takes two seconds.
+tessera_precompile(tessera_precompiled_llvm LIBRARIES tessera_llvm HEADERS <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)

@@ -100,7 +100,7 @@ class TreeFinder(importlib.abc.MetaPathFinder):
 
 
 @dataclasses.dataclass
-class Found:
+class KernelSource:
     """A kernel, the decorators around it, and the constants that launches in the source give it."""
 
     name: str  # module and function
@@ -196,5 +196,5 @@ def find_kernels(trees, skip=()):
             if sources.is_device_function(label, function_tree(jit)):
                 device_functions += 1
                 continue
-            kernels.append(Found(f"{name}.{label}", jit, configs, heuristics, sources.launches.get(label, {})))
+            kernels.append(KernelSource(f"{name}.{label}", jit, configs, heuristics, sources.launches.get(label, {})))
     return kernels, device_functions

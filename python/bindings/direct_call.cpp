@@ -350,4 +350,13 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
   return results;
 }
 
+PyObject* general_call(PyObject* self, PyObject* positional, PyObject* named) {
+  PyErr_Clear();
+  PyObject* const general = PyObject_GetAttrString(self, "call_any");
+  if (general == nullptr) return nullptr;
+  PyObject* const result = PyObject_Call(general, positional, named);
+  Py_DECREF(general);
+  return result;
+}
+
 }  // namespace tessera::python

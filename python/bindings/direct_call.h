@@ -90,4 +90,8 @@ class DirectCall {
   DirectArrays arrays_;
 };
 
+/// Call of the Python method `call_any` of an object whose direct call was declined; clears the
+/// error that it may have left. A new reference, or null with a Python error.
+PyObject* general_call(PyObject* self, PyObject* positional, PyObject* named);
+
 }  // namespace tessera::python

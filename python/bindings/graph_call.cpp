@@ -87,12 +87,7 @@ PyObject* call_slot(PyObject* self, PyObject* positional, PyObject* named) noexc
   } catch (const nb::python_error&) {  // the general way meets it again
   } catch (const std::exception&) {
   }
-  PyErr_Clear();
-  PyObject* const general = PyObject_GetAttrString(self, "call_any");
-  if (general == nullptr) return nullptr;
-  PyObject* const result = PyObject_Call(general, positional, named);
-  Py_DECREF(general);
-  return result;
+  return general_call(self, positional, named);
 }
 
 }  // namespace

@@ -123,5 +123,21 @@ class TensorVersions:
 
     def changes(self, arguments: list) -> list[int]: ...
 
+class ArrayLayout:
+    def __init__(self, order: Sequence[int], strides: Sequence[int]) -> None: ...
+
+class GraphCall:
+    def __call__(self, /, *args, **kwargs):
+        """Call self as a function."""
+
+    def __init__(self) -> None: ...
+
+    def set_program(self, program: Program, weights: TensorVersions | None, inputs: Sequence[int], input_layouts: Sequence[ArrayLayout], output_layouts: Sequence[ArrayLayout], results: list, computed: Sequence[tuple[int, int]], passed: Sequence[tuple[int, int]]) -> None: ...
+
+    def clear_program(self) -> None: ...
+
+    @property
+    def has_program(self) -> bool: ...
+
 def cores() -> int:
     """Number of physical cores of this computer."""

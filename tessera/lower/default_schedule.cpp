@@ -244,8 +244,8 @@ class Chooser {
   }
   std::int64_t neighbours_of(const std::vector<Loop>& output) const {
     if (parameters_.neighbours > 0) return parameters_.neighbours;
-    // As many as leave enough programs, each a warp, to hide the latency of loads; 1, 2, 4 and 8
-    // were measured on an H200 in nine models.
+    // Largest number that leaves enough programs, each a warp, to hide the latency of loads; 1, 2,
+    // 4 and 8 were measured on an H200 in nine models.
     constexpr std::int64_t kMost = 4, kPrograms = 8;
     double programs = 1.0 / kElements;
     for (const Loop& loop : output) programs *= static_cast<double>(loop.extent);

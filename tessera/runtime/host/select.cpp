@@ -151,7 +151,7 @@ Results top_k(const Call& call) {
         std::optional<Entry> bound;
         for (std::int64_t i = 0; i < lanes.extent; ++i) {
           const typename Elements::Key key = elements[lanes.at(o, i) + r];
-          // Of equal elements, earlier ones precede.
+          // Stable order: among equal elements, the earlier one comes first.
           if (bound && !Before{}(largest ? bound->key : key, largest ? key : bound->key)) continue;
           entries.push_back({key, i});
           if (entries.size() < most) continue;

@@ -180,8 +180,8 @@ struct LoadView {
 };
 struct StoreView {
   OpId op = 0;
-  /// How elements that a thread does not hold contiguously are stored: exchanged by the block, or
-  /// box by box within each warp.
+  /// Exchange of elements that a thread does not hold contiguously: by the block, or box by box
+  /// within each warp.
   std::optional<SharedTile> exchange = {};
   struct Boxes {
     WarpBox box;
