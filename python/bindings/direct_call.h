@@ -24,7 +24,7 @@ struct DirectArray {
   bool is_dense = false;
 };
 
-/// How an array stands to a value of a program, which is dense in the order of its axes.
+/// Memory layout of an array, relative to a value of a program, which is row-major.
 struct ArrayLayout {
   /// Axes of the array in the order of those of the value; empty: the same.
   std::vector<std::int64_t> order = {};

@@ -62,7 +62,7 @@ class TensorVersions {
   /// State by torch's functions, of an object that has been compared with its attributes.
   State state_by_functions(PyObject* tensor) const;
   bool is_unchanged(const Tensor& tensor, PyObject* arguments) const;
-  /// Where tensor objects hold their implementation, if torch's functions agree with the attributes
+  /// Offset of the implementation in tensor objects, if torch's functions agree with the attributes
   /// of all of them.
   std::optional<std::size_t> implementation_offset() const;
 

@@ -63,7 +63,7 @@ class State {
   State() = default;
   algebra::Sum element(const std::string& tensor, const std::vector<Dim>& at);
   bool enter(Site& site, const algebra::Sum& sum, std::size_t term) const;
-  /// What a step makes of the term of a sum at its place, from `depth` on.
+  /// Sum that replaces the term at the place of a step, from `depth` on.
   Expected<algebra::Sum> replacement_of(const algebra::Sum& sum, const Step& step,
                                         std::size_t depth, Site site);
   class Inference;

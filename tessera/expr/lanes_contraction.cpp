@@ -334,7 +334,7 @@ std::int64_t accumulate_rows(T* sums, const Factor<S>& a, const Factor<S>& b, st
 template <class S>
 class PackedSteps {
  public:
-  /// Those of a factor from an offset on.
+  /// Packed elements of a factor, starting at an offset.
   template <int steps>
   const S* packed(const Factor<S>& of, std::int64_t offset, std::int64_t pitch, int count) {
     const std::byte* const from = of.data + offset * static_cast<std::int64_t>(sizeof(S));
@@ -509,7 +509,7 @@ std::vector<typename Lanes<T>::Segment> Lanes<T>::segments(const FoldPlan& fold,
     }
   }
   if (static_cast<int>(result.size()) * kShortest > lanes) return {};
-  // Those that read the same elements come one after the other.
+  // Segments that read the same elements are adjacent.
   std::ranges::stable_sort(result, {}, [](const Segment& segment) {
     return std::tuple(segment.which, segment.consecutive, segment.pitch);
   });
