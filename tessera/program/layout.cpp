@@ -1,9 +1,11 @@
 #include "tessera/program/layout.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "tessera/program/classify.h"
+#include "tessera/program/values.h"
 
 namespace tessera::program {
 
@@ -34,6 +36,46 @@ AxisOrder transposed(const AxisOrder& order, std::span<const int> perm) {
   for (std::size_t i = 0; i < order.size(); ++i)
     for (std::size_t j = 0; j < perm.size(); ++j)
       if (perm[j] == order[i]) result[i] = static_cast<int>(j);
+  return result;
+}
+
+std::optional<AxisOrder> reshaped(const AxisOrder& order, std::span<const std::int64_t> from,
+                                  std::span<const std::int64_t> to) {
+  const auto long_axes = [](const auto& axes, std::span<const std::int64_t> shape) {
+    AxisOrder result;
+    for (const int axis : axes)
+      if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
+    return result;
+  };
+  const AxisOrder memory = long_axes(order, from);
+  const AxisOrder sources = long_axes(row_major(from.size()), from);
+  const AxisOrder targets = long_axes(row_major(to.size()), to);
+  std::map<int, std::pair<AxisOrder, AxisOrder>> blocks;  // equal products, by the first source
+  for (std::size_t s = 0, t = 0; s < sources.size() || t < targets.size();) {
+    std::int64_t have = 1, want = 1;
+    std::pair<AxisOrder, AxisOrder> block;
+    do {
+      const bool is_source = have <= want && s < sources.size();
+      if (!is_source && t == targets.size()) return std::nullopt;  // a size of 0
+      const int axis = is_source ? sources[s++] : targets[t++];
+      (is_source ? block.first : block.second).push_back(axis);
+      (is_source ? have : want) *= (is_source ? from : to)[static_cast<std::size_t>(axis)];
+    } while (have != want);
+    if (block.first.empty() || have == 0) return std::nullopt;
+    blocks.emplace(block.first[0], std::move(block));
+  }
+  AxisOrder result;
+  for (std::size_t place = 0; place < memory.size();) {
+    const auto block = blocks.find(memory[place]);
+    if (block == blocks.end()) return std::nullopt;
+    for (const int axis : block->second.first)
+      if (place == memory.size() || memory[place++] != axis) return std::nullopt;
+    result.insert(result.end(), block->second.second.begin(), block->second.second.end());
+  }
+  for (std::size_t axis = 0; axis < to.size(); ++axis)
+    if (to[axis] == 1) result.push_back(static_cast<int>(axis));
+  for (const AxisOrder& usual : {row_major(to.size()), channels_last(to.size())})
+    if (same_places(to, result, usual)) return usual;
   return result;
 }
 
@@ -91,7 +133,13 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
       if (!input.present() || rank_of(input) == 0) continue;
       OrderPreference& theirs = wish[input.index];
       switch (grouping.kinds[n]) {
-        case NodeKind::View:
+        case NodeKind::View: {
+          const auto order = own.strength != None ? reshaped(own.order, shape_of(graph, result),
+                                                             shape_of(graph, input))
+                                                  : std::nullopt;
+          theirs.take(order.value_or(row_major(rank_of(input))), order ? own.strength : Strong);
+          break;
+        }
         case NodeKind::Scatter:
         case NodeKind::Host: theirs.take(row_major(rank_of(input)), Strong); break;
         case NodeKind::Transpose:

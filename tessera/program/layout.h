@@ -23,12 +23,18 @@ bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const 
 /// Layout of the result of a transpose that moves no data.
 AxisOrder transposed(const AxisOrder& order, std::span<const int> perm);
 
+/// Layout of the result of a reshape that moves no data; nothing where elements have to move. Axes
+/// that are merged or split have to be neighbours in memory.
+std::optional<AxisOrder> reshaped(const AxisOrder& order, std::span<const std::int64_t> from,
+                                  std::span<const std::int64_t> to);
+
 /// Shape in memory order.
 std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order);
 
-/// Layout that the consumers of a value prefer, by value: views need row-major, image operators
-/// channels last, matmuls with weights row-major, so that the weights are packed and not the
-/// activations; elementwise operators propagate the preference of their consumers.
+/// Layout that the consumers of a value prefer, by value: image operators channels last, matmuls
+/// with weights row-major, so that the weights are packed and not the activations; elementwise
+/// operators, transposes and reshapes propagate the preference of their consumers. A reshape that
+/// cannot propagate it prefers row-major.
 std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
                                                        const Grouping& grouping);
 

@@ -19,8 +19,7 @@ Expected<Place> Places::of(ValueId value) {
   const ValueId source = grouping.sources[n];
   switch (grouping.kinds[n]) {
     case NodeKind::View: {
-      TESSERA_TRY(const Place from, in(source, row_major(rank_of(graph_, source))));
-      places_[value.index] = Place{from.value, row_major(rank_of(graph_, value)), from.offset};
+      TESSERA_TRY(places_[value.index], view_of(value, source));
       break;
     }
     case NodeKind::Transpose: {
@@ -37,6 +36,21 @@ Expected<Place> Places::of(ValueId value) {
     default: TESSERA_CHECK(false, "{} is not computed yet", graph_.name(value));
   }
   return places_.at(value.index);
+}
+
+/// A reshape: the operand as it lies in memory, or else a copy of it in the layout that lets the
+/// result have the one that its consumers prefer.
+Expected<Place> Places::view_of(ValueId value, ValueId source) {
+  const std::vector<std::int64_t> from = shape_of(graph_, source), to = shape_of(graph_, value);
+  TESSERA_TRY(Place place, of(source));
+  std::optional<AxisOrder> order = reshaped(place.order, from, to);
+  if (!order) {
+    order = decisions_.orders[value.index];
+    std::optional<AxisOrder> copied = order ? reshaped(*order, to, from) : std::nullopt;
+    if (!copied) order = row_major(to.size());
+    TESSERA_TRY(place, in(source, copied.value_or(row_major(from.size()))));
+  }
+  return Place{place.value, *order, place.offset};
 }
 
 /// A part of another value that lies in one piece needs no copy.

@@ -53,6 +53,7 @@ class Places {
   Expected<Done> add_reorder(ValueId value, const Place& from, const Place& to);
 
  private:
+  Expected<Place> view_of(ValueId value, ValueId source);
   Expected<bool> place_piece(ValueId value, std::size_t n);
   bool is_outside(ValueId value) const;
 

@@ -70,7 +70,7 @@ struct Block;
 
 /// Region of an operation: blocks, the first of which is its entry.
 struct Region {
-  std::vector<Block> blocks = {};
+  std::vector<Block> blocks;
 };
 
 /// Branch target with the values for the arguments of its block.

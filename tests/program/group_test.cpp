@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <random>
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
@@ -147,6 +148,71 @@ TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
   // In memory: axes 0, 2, 3, 1. The transpose names axis 1 of the input its last one.
   const std::vector<int> perm{0, 2, 3, 1};
   EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
+}
+
+TEST(Layout, AReshapeOfAxesThatAreNeighboursInMemoryMovesNothing) {
+  using Extents = std::vector<std::int64_t>;
+  // Images side by side as a batch: rows are split, and channels stay last.
+  EXPECT_EQ(reshaped(channels_last(4), Extents{1, 64, 224, 56}, Extents{64, 4, 56, 56}),
+            (AxisOrder{1, 2, 3, 0}));
+  // Pixels as tokens, and back.
+  EXPECT_EQ(reshaped(channels_last(4), Extents{2, 768, 14, 14}, Extents{2, 768, 196}),
+            (AxisOrder{0, 2, 1}));
+  EXPECT_EQ(reshaped(channels_last(3), Extents{2, 768, 196}, Extents{2, 768, 14, 14}),
+            channels_last(4));
+  // Channels and pixels as one axis.
+  EXPECT_EQ(reshaped(channels_last(4), Extents{2, 64, 7, 7}, Extents{2, 3136}), std::nullopt);
+  EXPECT_EQ(reshaped(channels_last(4), Extents{2, 64, 1, 1}, Extents{2, 64}), row_major(2));
+  EXPECT_EQ(reshaped(row_major(2), Extents{0, 4}, Extents{2, 0}), std::nullopt);
+}
+
+/// Place in memory of each element, in row-major order of the tensor.
+std::vector<std::int64_t> element_places(const std::vector<std::int64_t>& shape,
+                                         const AxisOrder& order) {
+  std::vector<std::int64_t> stride(shape.size()), places;
+  std::int64_t count = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const auto axis = static_cast<std::size_t>(order[i]);
+    stride[axis] = count;
+    count *= shape[axis];
+  }
+  for (std::int64_t element = 0; element < count; ++element) {
+    std::int64_t rest = element, place = 0;
+    for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+      place += rest % shape[axis] * stride[axis];
+    places.push_back(place);
+  }
+  return places;
+}
+
+/// Random factors of a number, their product.
+std::vector<std::int64_t> random_factors(std::int64_t number, std::mt19937& random) {
+  std::vector<std::int64_t> factors;
+  while (number > 1 || random() % 3 == 0) {
+    std::int64_t factor = 1 + static_cast<std::int64_t>(random() % 12);
+    while (number % factor != 0) --factor;
+    factors.push_back(factor);
+    number /= factor;
+  }
+  return factors;
+}
+
+TEST(Layout, ReshapedLayoutsPutEveryElementWhereItWas) {
+  std::mt19937 random(17);
+  int views = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    const auto from = random_factors(360, random), to = random_factors(360, random);
+    AxisOrder order = row_major(from.size());
+    if (i % 4 != 0) std::ranges::shuffle(order, random);
+    const auto result = reshaped(order, from, to);
+    if (i % 4 == 0) {
+      EXPECT_EQ(result, row_major(to.size()));
+    }
+    if (!result) continue;
+    ++views;
+    EXPECT_EQ(element_places(from, order), element_places(to, *result));
+  }
+  EXPECT_GT(views, 600);
 }
 
 /// `op(x, w, b)` of constant weights and bias.

@@ -31,7 +31,7 @@ struct StoreWriter::WarpStore {
   llvm::Value* whole = nullptr;  // whether the tile is in bounds and its rows are aligned
   llvm::Value *warp_row = nullptr, *warp_column = nullptr;
 
-  WarpStore(StoreWriter& e, const Place& to, const tile::gpu::StoreView::Boxes& boxes,
+  WarpStore(StoreWriter& e, const Place& to, const tile::gpu::StoreBoxes& boxes,
             const Layout& layout)
       : writer(e),
         ir(e.ir_),
@@ -177,7 +177,7 @@ struct StoreWriter::WarpStore {
 };
 
 void StoreWriter::store_boxes(const Place& place, const tile::gpu::StoreView& of) {
-  const tile::gpu::StoreView::Boxes& boxes = *of.boxes;
+  const tile::gpu::StoreBoxes& boxes = *of.boxes;
   const Layout& tile = *of.held;
   const ValueId x = place.op->in.back();
   const WarpStore store(*this, place, boxes, tile);
@@ -208,7 +208,7 @@ Pieces StoreWriter::box_of(ValueId x, const tile::gpu::StoreView& store,
     for (const std::size_t reg : registers) some.push_back(all[reg]);
     return some;
   };
-  for (const tile::gpu::Instruction& instruction : store.boxes->epilogue) {
+  for (const tile::gpu::Instruction& instruction : store.epilogue) {
     const auto& compute = std::get<tile::gpu::Compute>(instruction);
     computed[operation(compute.op).out[0]] = evaluator_.computed(compute, part);
   }

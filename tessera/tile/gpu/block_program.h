@@ -25,7 +25,16 @@
 namespace tessera::tile::gpu {
 
 struct Instruction;
-using Body = std::vector<Instruction>;
+/// Instructions in order. A class of its own, because instructions have bodies: its members are
+/// defined where Instruction is complete.
+struct Body : std::vector<Instruction> {
+  Body();
+  Body(const Body& other);
+  Body(Body&& other) noexcept;
+  Body& operator=(const Body& other);
+  Body& operator=(Body&& other) noexcept;
+  ~Body();
+};
 
 /// A value of T in one of its layouts; a scalar has none.
 struct Fragment {
@@ -35,6 +44,13 @@ struct Fragment {
 
 // ---- values ----
 
+/// 1 + erf(scale · of), times a factor: operations of T that are evaluated as one.
+struct ErfTerm {
+  ValueId of = 0;
+  double scale = 1;
+  std::optional<ValueId> factor = {};
+  bool operator==(const ErfTerm&) const = default;
+};
 /// Evaluates an operation of T: scalars and views in every thread, tiles in a layout. The operands
 /// have the same layout, or `source` where the operation moves index bits (broadcast, permute,
 /// reshape).
@@ -42,14 +58,7 @@ struct Compute {
   OpId op = 0;
   std::optional<Layout> layout = {};  // none: a scalar or a view
   std::optional<Layout> source = {};
-  /// 1 + erf(scale · of), times a factor: operations of T that are evaluated as one.
-  struct Erf {
-    ValueId of = 0;
-    double scale = 1;
-    std::optional<ValueId> factor = {};
-    bool operator==(const Erf&) const = default;
-  };
-  std::optional<Erf> erf = {};
+  std::optional<ErfTerm> erf = {};
 };
 
 /// Converts a tile to another layout: through shared memory, or by renaming registers.
@@ -127,18 +136,17 @@ struct Move {
 
 // ---- matmuls ----
 
+/// Buffer that an operand is copied to. `is_cleared`: padding along k is filled with zeros first.
+struct DotBuffer {
+  Panels panels = {};
+  std::int64_t offset = 0;
+  bool is_cleared = false;
+};
 /// Operand of a matmul: in registers, in a buffer that was filled before, or copied to one.
 struct DotOperand {
   enum class Place : std::uint8_t { Registers, InBuffer, ToBuffer };
-  /// Buffer that the operand is copied to. `is_cleared`: padding along k is filled with zeros
-  /// first.
-  struct Buffer {
-    Panels panels = {};
-    std::int64_t offset = 0;
-    bool is_cleared = false;
-  };
   Place place = Place::InBuffer;
-  std::optional<Buffer> buffer = {};  // ToBuffer
+  std::optional<DotBuffer> buffer = {};  // ToBuffer
 };
 struct Matmul {
   OpId op = 0;
@@ -178,17 +186,18 @@ struct LoadView {
   std::optional<RowCache> cache = {};
   bool keeps_packed = false;  // 16-bit elements are unpacked again after a reduction
 };
+/// Exchange of a tile box by box within each warp.
+struct StoreBoxes {
+  WarpBox box;
+  SharedTile corner;  // of the first warp; those of the others follow
+};
 struct StoreView {
   OpId op = 0;
   /// Exchange of elements that a thread does not hold contiguously: by the block, or box by box
   /// within each warp.
   std::optional<SharedTile> exchange = {};
-  struct Boxes {
-    WarpBox box;
-    SharedTile corner;   // of the first warp; those of the others follow
-    Body epilogue = {};  // computed box by box; the last one is the tile that is stored
-  };
-  std::optional<Boxes> boxes = {};
+  std::optional<StoreBoxes> boxes = {};
+  Body epilogue = {};  // computed box by box; the last one is the tile that is stored
   std::optional<Layout> held = {};  // of the tile, where it is exchanged
 };
 /// Accesses through pointers.
@@ -357,6 +366,13 @@ using AnyInstruction = std::variant<
 struct Instruction : AnyInstruction {
   using AnyInstruction::AnyInstruction;
 };
+
+inline Body::Body() = default;
+inline Body::Body(const Body& other) = default;
+inline Body::Body(Body&& other) noexcept = default;
+inline Body& Body::operator=(const Body& other) = default;
+inline Body& Body::operator=(Body&& other) noexcept = default;
+inline Body::~Body() = default;
 
 /// Shared memory of a block.
 struct SharedMemoryUse {

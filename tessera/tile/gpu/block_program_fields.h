@@ -110,7 +110,7 @@ concept Is = (std::same_as<std::remove_const_t<T>, Of> || ...);
 
 // ---- parts of instructions ----
 
-template <Is<Compute::Erf> T>
+template <Is<ErfTerm> T>
 void fields(T& x, auto& f) {
   f.value("of", x.of);
   f("scale", x.scale);
@@ -143,7 +143,7 @@ void fields(T& x, auto& f) {
   f("offset", x.offset);
   f("pipeline", x.pipeline);
 }
-template <Is<DotOperand::Buffer> T>
+template <Is<DotBuffer> T>
 void fields(T& x, auto& f) {
   f("panels", x.panels);
   f("offset", x.offset);
@@ -176,11 +176,10 @@ void fields(T& x, auto& f) {
   f("rows", x.rows);
   f("columns", x.columns);
 }
-template <Is<StoreView::Boxes> T>
+template <Is<StoreBoxes> T>
 void fields(T& x, auto& f) {
   f("box", x.box);
   f("corner", x.corner);
-  f("epilogue", x.epilogue);
 }
 template <Is<ReduceInBlock::Exchange> T>
 void fields(T& x, auto& f) {
@@ -303,6 +302,7 @@ void fields(T& x, auto& f) {
   f("held", x.held);
   f("exchange", x.exchange);
   f("boxes", x.boxes);
+  f("epilogue", x.epilogue);
 }
 template <Is<LoadPointers, StorePointers> T>
 void fields(T& x, auto& f) {

@@ -69,7 +69,7 @@ void BlockLowering::place_operands(Matmul& matmul) {
     const ValueId id = op.in[side];
     if (operand.place == DotOperand::Place::Registers || in_buffers_.contains(id)) continue;
     operand.place = DotOperand::Place::ToBuffer;
-    DotOperand::Buffer& buffer = operand.buffer.emplace();
+    DotBuffer& buffer = operand.buffer.emplace();
     const int k_axis = side == 0 ? 1 : 0;
     const auto k = static_cast<std::size_t>(k_axis);
     const Extents& shape = type(id).shape;

@@ -110,16 +110,16 @@ void BlockLowering::store_view(OpId id) {
 void BlockLowering::store_in_boxes(StoreView& store, const WarpBox& box) {
   const Operation& op = operation(store.op);
   prepare_epilogue(op.in.back(), *store.held);
-  StoreView::Boxes boxes{.box = box, .corner = {}};
+  StoreBoxes boxes{.box = box, .corner = {}};
   boxes.corner = SharedTile::of({box.rows, box.columns}, type(op.in[0]).dtype);
   const SharedStack::Scratch scratch =
       shared_.scratch(boxes.corner.bytes() * (plan_.threads() >> kLaneBits));
   if (scratch.needs_barrier) add(Barrier{});
   boxes.corner.offset = scratch.offset;
   std::set<ValueId> known;
-  epilogue(op.in.back(), *store.held, known, boxes.epilogue);
+  epilogue(op.in.back(), *store.held, known, store.epilogue);
   shared_.use_scratch();
-  store.boxes = std::move(boxes);
+  store.boxes = boxes;
 }
 
 void BlockLowering::prepare_epilogue(ValueId id, const Layout& layout) {

@@ -76,7 +76,7 @@ class FieldVerifier {
   void check(std::string_view name, const SharedTile& tile) {
     check_room(name, tile.offset, tile.bytes());
   }
-  void check(std::string_view name, const DotOperand::Buffer& buffer) {
+  void check(std::string_view name, const DotBuffer& buffer) {
     check_room(name, buffer.offset, buffer.panels.bytes());
   }
   void check(std::string_view name, const Stages& stages) {
