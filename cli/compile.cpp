@@ -44,7 +44,10 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
   SearchFlags search = options.search;
   search.costs.store = options.compile.store.store;
   TESSERA_TRY(compile_as.search, search_options(search, context, line));
-  if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
+  if (compile_as.search) {
+    compile_as.search->exact = compile_as.code.passes.exact;
+    compile_as.search->trials = options.compile.passes.explain;
+  }
   compile_as.keep_graph = options.report.is_asked();
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));

@@ -94,9 +94,12 @@ Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileO
     std::vector<rules::Rule> exposing = rules;
     std::erase_if(exposing,
                   [](const rules::Rule& rule) { return rule.helps != rules::Helps::WithMutant; });
-    TESSERA_TRY(report.trials,
-                search::try_mutants(graph, mutants, exposing, *model,
-                                    {.seconds = kTrials * options.seconds, .stop = options.stop}));
+    search::TrialOptions trials{.seconds = kTrials * options.seconds, .stop = options.stop};
+    if (is_gpu)
+      trials.time_graph = [&](const Graph& part) {
+        return cost::time_program(part, {.code = code, .blocks = 5, .stop = options.stop});
+      };
+    TESSERA_TRY(report.trials, search::try_mutants(graph, mutants, exposing, *model, trials));
   }
   if (options.stop != nullptr) *options.stop = false;
   if (report.kept) result.graph = found.graph;

@@ -97,6 +97,21 @@ void add_places(const Graph& graph, const std::vector<Rule>& mutants,
   }
 }
 
+struct GraphTime {
+  double seconds = 0;
+  bool measured = false;
+};
+
+/// Time of a part of a graph: measured if asked, else by the cost model.
+Expected<GraphTime> time_of(const Graph& graph, bool measures, cost::Model& model,
+                            const TrialOptions& options) {
+  if (measures && !model.can_measure() && options.time_graph)
+    if (const auto seconds = options.time_graph(graph)) return GraphTime{*seconds, true};
+  TESSERA_TRY(const cost::Estimate cost, measures ? model.measure(graph, cost::Boundary::Inside)
+                                                  : model.estimate(graph, cost::Boundary::Inside));
+  return GraphTime{cost.seconds, cost.measured};
+}
+
 }  // namespace
 
 Expected<std::vector<MutantTrial>> try_mutants(const Graph& graph, const std::vector<Rule>& mutants,
@@ -133,11 +148,9 @@ Expected<std::vector<MutantTrial>> try_mutants(const Graph& graph, const std::ve
     for (const auto& [side, seconds] : {std::pair{&one->before, &trial.before},
                                         {&one->mutant, &trial.mutant},
                                         {&one->after, &trial.after}}) {
-      const auto cost = measures ? model.measure(*side, cost::Boundary::Inside)
-                                 : model.estimate(*side, cost::Boundary::Inside);
-      if (!cost) return cost.error();
-      *seconds = cost->seconds;
-      trial.measured = trial.measured && cost->measured;
+      TESSERA_TRY(const GraphTime time, time_of(*side, measures, model, options));
+      *seconds = time.seconds;
+      trial.measured = trial.measured && time.measured;
     }
     trials.push_back(std::move(trial));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct MutantTrial {
 /// Options of try_mutants.
 struct TrialOptions {
   double seconds = 20;  // for measurements; the rest are estimates
+  /// Seconds of a whole graph, for cost models that measure no kernels; a graph that it gives no
+  /// time for is estimated.
+  std::function<Expected<double>(const Graph&)> time_graph = {};
   const std::atomic<bool>* stop = nullptr;
 };
 
