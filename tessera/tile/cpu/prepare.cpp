@@ -74,7 +74,7 @@ double region_work(const Kernel& kernel, const Region& region) {
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
   if (!keep_pointers) {
-    result = simplify(version_indices(result));
+    result = simplify(version_indices(result, WrappedElements::Mask));
     result = split(simplify(narrow(recover(result))), Loops::Whole);
   }
   Region body = result.body;
