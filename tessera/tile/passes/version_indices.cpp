@@ -7,6 +7,7 @@
 
 #include "tessera/tile/passes/affine_tiles.h"
 #include "tessera/tile/passes/lane_demand.h"
+#include "tessera/tile/passes/region_copier.h"
 
 namespace tessera::tile {
 namespace {
@@ -83,70 +84,21 @@ struct LaneMask {
 };
 using LaneMasks = std::map<ValueId, std::vector<LaneMask>>;  // by the result of the load
 
-/// Copier of operations into another region of the same kernel, with more masks for its loads.
-class Copier {
- public:
-  Copier(Kernel& kernel, std::map<ValueId, ValueId> now, const LaneMasks& masks)
-      : kernel_(kernel), now_(std::move(now)), masks_(masks) {}
-
-  std::vector<OpId> copy(const std::vector<OpId>& ops) {
-    std::vector<OpId> copies;
-    for (const OpId id : ops) {
-      Operation op = kernel_.ops[id];
-      for (ValueId& in : op.in) in = of(in);
-      if (op.code == Code::Load && masks_.contains(op.out[0])) {
-        for (const LaneMask& mask : masks_.at(op.out[0])) add_mask(copies, op, mask);
-      }
-      for (ValueId& out : op.out) out = fresh(out);
-      for (Region& region : op.regions) {
-        for (ValueId& param : region.params) param = fresh(param);
-        region.ops = copy(region.ops);
-      }
-      kernel_.ops.push_back(std::move(op));
-      copies.push_back(static_cast<OpId>(kernel_.ops.size() - 1));
-    }
-    return copies;
+/// Adds a mask of one axis to a load that is being copied.
+void add_mask(RegionCopier& out, Operation& load, const LaneMask& lane) {
+  const Extents shape = out.type(load.in[0]).shape;
+  Extents column(shape.size(), 1);
+  column[lane.axis] = shape[lane.axis];
+  const auto truths = [](const Extents& extents) { return Type::tile(DType::Bool, extents); };
+  const ValueId reshaped = out.emit({.code = Code::Reshape, .in = {lane.mask}}, truths(column));
+  const ValueId mask = out.emit({.code = Code::Broadcast, .in = {reshaped}}, truths(shape));
+  if (load.in.size() == 1) {
+    load.in.push_back(mask);
+    return;
   }
-
- private:
-  ValueId of(ValueId old) const {
-    const auto found = now_.find(old);
-    return found == now_.end() ? old : found->second;
-  }
-  ValueId fresh(ValueId old) {
-    kernel_.values.push_back(kernel_.values[old]);
-    return now_[old] = static_cast<ValueId>(kernel_.values.size() - 1);
-  }
-
-  /// Appends an operation and its only result.
-  ValueId emit(std::vector<OpId>& ops, Operation op, const Type& type) {
-    kernel_.values.push_back({type, {}});
-    op.out = {static_cast<ValueId>(kernel_.values.size() - 1)};
-    kernel_.ops.push_back(std::move(op));
-    ops.push_back(static_cast<OpId>(kernel_.ops.size() - 1));
-    return static_cast<ValueId>(kernel_.values.size() - 1);
-  }
-
-  void add_mask(std::vector<OpId>& ops, Operation& load, const LaneMask& lane) {
-    const Extents shape = kernel_.type(load.in[0]).shape;
-    Extents column(shape.size(), 1);
-    column[lane.axis] = shape[lane.axis];
-    const auto truths = [](const Extents& extents) { return Type::tile(DType::Bool, extents); };
-    const ValueId reshaped =
-        emit(ops, {.code = Code::Reshape, .in = {lane.mask}}, truths(column));
-    ValueId mask = emit(ops, {.code = Code::Broadcast, .in = {reshaped}}, truths(shape));
-    if (load.in.size() == 1) {
-      load.in.push_back(mask);
-      return;
-    }
-    load.in[1] = emit(
-        ops, {.code = Code::Map, .function = Function::And, .in = {load.in[1], mask}}, truths(shape));
-  }
-
-  Kernel& kernel_;
-  std::map<ValueId, ValueId> now_;
-  const LaneMasks& masks_;
-};
+  load.in[1] = out.emit({.code = Code::Map, .function = Function::And, .in = {load.in[1], mask}},
+                        truths(shape));
+}
 
 /// Whether a loop of the body multiplies matrices.
 bool multiplies_in_a_loop(const Kernel& kernel) {
@@ -259,7 +211,11 @@ Kernel version_indices(const Kernel& kernel, WrappedElements wrapped_elements) {
     const Operation& op = result.ops[id];
     if (op.out.size() != 1 || !results.contains(op.out[0])) kept.push_back(id);
   }
-  const std::vector<OpId> copies = Copier(result, plain, masks).copy(kept);
+  RegionCopier copier(result, plain, [&](RegionCopier& out, ValueId original, Operation& load) {
+    if (load.code != Code::Load || !masks.contains(original)) return;
+    for (const LaneMask& mask : masks.at(original)) add_mask(out, load, mask);
+  });
+  const std::vector<OpId> copies = copier.copy(kept);
   plain_ops.insert(plain_ops.end(), copies.begin(), copies.end());
   plain_ops.push_back(append({.code = Code::Yield}));
   versioned.push_back(append({.code = Code::Yield}));
