@@ -62,8 +62,7 @@ class Lanes {
     if (op.code == Code::If) return branch(op);
     for (const Region& inner : op.regions) observed_ |= depends(inner);
     for (std::size_t i = 0; i < op.in.size(); ++i) {
-      if (const auto found = axes_.find(op.in[i]); found != axes_.end())
-        use(op, i, found->second);
+      if (const auto found = axes_.find(op.in[i]); found != axes_.end()) use(op, i, found->second);
     }
   }
 
@@ -114,8 +113,7 @@ class Lanes {
         return set(op.out[0], *to);
       }
       case Code::Permute: {
-        const auto at =
-            std::find(op.ints.begin(), op.ints.end(), static_cast<std::int64_t>(axis));
+        const auto at = std::find(op.ints.begin(), op.ints.end(), static_cast<std::int64_t>(axis));
         return set(op.out[0], static_cast<std::size_t>(at - op.ints.begin()));
       }
       case Code::Reduce:
@@ -142,11 +140,11 @@ class Lanes {
   bool is_masked(const Operation& store, std::size_t axis) const {
     const auto mask = store.in.size() > 2 ? tiles_.mask(store.in[2]) : std::nullopt;
     return mask && std::any_of(mask->bounds.begin(), mask->bounds.end(), [&](const Bound& b) {
-      for (std::size_t i = 0; i < b.gap.strides.size(); ++i) {
-        if (b.gap.strides[i] != (i == axis ? bound_.strides[0] : Polynomial{})) return false;
-      }
-      return b.gap.offset == bound_.offset;
-    });
+             for (std::size_t i = 0; i < b.gap.strides.size(); ++i) {
+               if (b.gap.strides[i] != (i == axis ? bound_.strides[0] : Polynomial{})) return false;
+             }
+             return b.gap.offset == bound_.offset;
+           });
   }
 
   const Kernel& kernel_;

@@ -137,7 +137,7 @@ Kernel version_indices(const Kernel& kernel, WrappedElements wrapped_elements) {
   std::map<ValueId, ValueId> wrapped;  // by result, in the new kernel: the number without wrapping
   std::set<ValueId> quotients;
   std::optional<ValueId> condition;
-  std::map<ValueId, ValueId> clamped;  // by parameter, in the new kernel: max(parameter, 0)
+  std::map<ValueId, ValueId> clamped;   // by parameter, in the new kernel: max(parameter, 0)
   std::map<ValueId, ValueId> in_range;  // by result of a remainder: whether nothing wraps
   LaneMasks masks;
   std::size_t left = wraps.size();

@@ -64,8 +64,7 @@ ValueId emit_condition(RegionCopier& out, const BlockLoops& loops) {
   };
   const ValueId from = wide(loops.from), to = wide(loops.to), step = wide(loops.step);
   const ValueId starts = map(Function::Less, from, to, truth);
-  const ValueId ends =
-      map(Function::LessEqual, map(Function::Sub, to, from, index), step, truth);
+  const ValueId ends = map(Function::LessEqual, map(Function::Sub, to, from, index), step, truth);
   return map(Function::And, starts, ends, truth);
 }
 

@@ -154,7 +154,8 @@ TEST(VersionIndices, MasksOnlyWhatNoStoreObserves) {
         row = rem(i, m)
         t = load(offset(x, row))
         {}
-      }})", end));
+      }})",
+                                                    end));
     for (const std::int64_t m : {-3, 0, 1, 5, 16, 17, 31})
       expect_same_meaning(masked_and_recovered, launched(kernel, {2, 1, 1}, {{48}, {48}, {m}}));
     EXPECT_EQ(anonymous(masked(kernel)), anonymous(versioned(kernel)));

@@ -36,7 +36,8 @@ constexpr std::string_view kTwoLoops = R"(
 TEST(VersionLoops, KeepsTheMeaningWhateverTheTripCount) {
   const Kernel kernel = parsed_kernel(kTwoLoops);
   for (const std::int64_t start : {0, 3})
-    for (const std::int64_t n : {-2147483648LL, -5LL, 0LL, 1LL, 3LL, 15LL, 16LL, 17LL, 19LL, 20LL, 40LL}) {
+    for (const std::int64_t n :
+         {-2147483648LL, -5LL, 0LL, 1LL, 3LL, 15LL, 16LL, 17LL, 19LL, 20LL, 40LL}) {
       SCOPED_TRACE(n);
       for (const TilePass& pass : {TilePass(inlined), TilePass(inlined_and_recovered)})
         expect_same_meaning(pass, launched(kernel, {1, 1, 1}, {{64}, {64}, {start}, {n}}));
