@@ -84,6 +84,19 @@ struct LaneMask {
 };
 using LaneMasks = std::map<ValueId, std::vector<LaneMask>>;  // by the result of the load
 
+/// Masks of a load, by the remainders that it depends on; `in_range` has the mask of each.
+std::vector<LaneMask> masks_of(const std::vector<Wrap>& wraps,
+                               const std::map<ValueId, ValueId>& in_range, ValueId load) {
+  std::vector<LaneMask> masks;
+  for (const Wrap& wrap : wraps) {
+    if (!wrap.loads) continue;
+    for (const LaneLoad& lane : *wrap.loads) {
+      if (lane.result == load) masks.push_back({in_range.at(wrap.result), lane.axis});
+    }
+  }
+  return masks;
+}
+
 /// Adds a mask of one axis to a load that is being copied.
 void add_mask(RegionCopier& out, Operation& load, const LaneMask& lane) {
   const Extents shape = out.type(load.in[0]).shape;
@@ -154,12 +167,8 @@ Kernel version_indices(const Kernel& kernel, WrappedElements wrapped_elements) {
     }
     out.copy(op);
     if (op.code == Code::Load) {
-      for (const Wrap& w : wraps) {
-        for (const LaneLoad& load : w.loads.value_or(std::vector<LaneLoad>{})) {
-          if (load.result == op.out[0])
-            masks[out.of(op.out[0])].push_back({in_range.at(w.result), load.axis});
-        }
-      }
+      auto found = masks_of(wraps, in_range, op.out[0]);
+      if (!found.empty()) masks[out.of(op.out[0])] = std::move(found);
     }
     const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& w) {
       return op.out.size() == 1 && w.result == op.out[0];
