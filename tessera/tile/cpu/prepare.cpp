@@ -6,6 +6,7 @@
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/passes/version_indices.h"
+#include "tessera/tile/passes/version_loops.h"
 
 namespace tessera::tile::cpu {
 namespace {
@@ -74,7 +75,7 @@ double region_work(const Kernel& kernel, const Region& region) {
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
   if (!keep_pointers) {
-    result = simplify(version_indices(result));
+    result = simplify(version_loops(version_indices(result, WrappedElements::Mask)));
     result = split(simplify(narrow(recover(result))), Loops::Whole);
   }
   Region body = result.body;

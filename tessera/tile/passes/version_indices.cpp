@@ -6,6 +6,8 @@
 #include <set>
 
 #include "tessera/tile/passes/affine_tiles.h"
+#include "tessera/tile/passes/lane_demand.h"
+#include "tessera/tile/passes/region_copier.h"
 
 namespace tessera::tile {
 namespace {
@@ -14,6 +16,8 @@ namespace {
 struct Wrap {
   ValueId result = 0;
   Polynomial least = {}, gap = {};  // both are at least 0 where it holds
+  /// Loads to be masked, after which numbers that are not less than the divisor may be any.
+  std::optional<std::vector<LaneLoad>> loads = {};
 };
 
 /// Least and greatest element of an affine tile.
@@ -32,8 +36,23 @@ std::optional<Extremes> extremes(const AffineTile& x, const Extents& shape) {
   return Extremes{*least, *greatest};
 }
 
+/// The condition that a number of a tile is less than the divisor, by element: at least 0.
+std::optional<AffineTile> bound_of(const AffineTile& x, const Polynomial& divisor) {
+  AffineTile bound;
+  auto gap = divisor.plus(x.offset, -1);
+  if (gap) gap = gap->plus(Polynomial::constant(1), -1);
+  if (!gap) return {};
+  bound.offset = *gap;
+  for (const Polynomial& stride : x.strides) {
+    const auto down = Polynomial{}.plus(stride, -1);
+    if (!down) return {};
+    bound.strides.push_back(*down);
+  }
+  return bound;
+}
+
 /// Wraps at the beginning of the kernel's body, before anything that has effects.
-std::vector<Wrap> find_wraps(const Kernel& kernel) {
+std::vector<Wrap> find_wraps(const Kernel& kernel, WrappedElements wrapped) {
   const AffineTiles tiles(kernel);
   std::vector<Wrap> wraps;
   for (const OpId id : kernel.body.ops) {
@@ -49,45 +68,50 @@ std::vector<Wrap> find_wraps(const Kernel& kernel) {
     if (!ends) continue;
     auto gap = by->offset.plus(ends->greatest, -1);
     if (gap) gap = gap->plus(Polynomial::constant(1), -1);
-    if (gap) wraps.push_back({op.out[0], ends->least, *gap});
+    if (!gap) continue;
+    wraps.push_back({op.out[0], ends->least, *gap});
+    if (wrapped == WrappedElements::Version || op.function != Function::Rem) continue;
+    if (const auto bound = bound_of(*x, by->offset))
+      wraps.back().loads = loads_of_unobserved(kernel, tiles, op.out[0], *bound);
   }
   return wraps;
 }
 
-/// Copier of operations into another region of the same kernel.
-class Copier {
- public:
-  Copier(Kernel& kernel, std::map<ValueId, ValueId> now) : kernel_(kernel), now_(std::move(now)) {}
-
-  std::vector<OpId> copy(const std::vector<OpId>& ops) {
-    std::vector<OpId> copies;
-    for (const OpId id : ops) {
-      Operation op = kernel_.ops[id];
-      for (ValueId& in : op.in) in = of(in);
-      for (ValueId& out : op.out) out = fresh(out);
-      for (Region& region : op.regions) {
-        for (ValueId& param : region.params) param = fresh(param);
-        region.ops = copy(region.ops);
-      }
-      kernel_.ops.push_back(std::move(op));
-      copies.push_back(static_cast<OpId>(kernel_.ops.size() - 1));
-    }
-    return copies;
-  }
-
- private:
-  ValueId of(ValueId old) const {
-    const auto found = now_.find(old);
-    return found == now_.end() ? old : found->second;
-  }
-  ValueId fresh(ValueId old) {
-    kernel_.values.push_back(kernel_.values[old]);
-    return now_[old] = static_cast<ValueId>(kernel_.values.size() - 1);
-  }
-
-  Kernel& kernel_;
-  std::map<ValueId, ValueId> now_;
+/// A mask of one axis of a load.
+struct LaneMask {
+  ValueId mask = 0;  // of one dimension
+  std::size_t axis = 0;
 };
+using LaneMasks = std::map<ValueId, std::vector<LaneMask>>;  // by the result of the load
+
+/// Masks of a load, by the remainders that it depends on; `in_range` has the mask of each.
+std::vector<LaneMask> masks_of(const std::vector<Wrap>& wraps,
+                               const std::map<ValueId, ValueId>& in_range, ValueId load) {
+  std::vector<LaneMask> masks;
+  for (const Wrap& wrap : wraps) {
+    if (!wrap.loads) continue;
+    for (const LaneLoad& lane : *wrap.loads) {
+      if (lane.result == load) masks.push_back({in_range.at(wrap.result), lane.axis});
+    }
+  }
+  return masks;
+}
+
+/// Adds a mask of one axis to a load that is being copied.
+void add_mask(RegionCopier& out, Operation& load, const LaneMask& lane) {
+  const Extents shape = out.type(load.in[0]).shape;
+  Extents column(shape.size(), 1);
+  column[lane.axis] = shape[lane.axis];
+  const auto truths = [](const Extents& extents) { return Type::tile(DType::Bool, extents); };
+  const ValueId reshaped = out.emit({.code = Code::Reshape, .in = {lane.mask}}, truths(column));
+  const ValueId mask = out.emit({.code = Code::Broadcast, .in = {reshaped}}, truths(shape));
+  if (load.in.size() == 1) {
+    load.in.push_back(mask);
+    return;
+  }
+  load.in[1] = out.emit({.code = Code::Map, .function = Function::And, .in = {load.in[1], mask}},
+                        truths(shape));
+}
 
 /// Whether a loop of the body multiplies matrices.
 bool multiplies_in_a_loop(const Kernel& kernel) {
@@ -113,8 +137,8 @@ bool uses_any(const Kernel& kernel, OpId id, const std::set<ValueId>& values) {
 
 }  // namespace
 
-Kernel version_indices(const Kernel& kernel) {
-  const std::vector<Wrap> wraps = find_wraps(kernel);
+Kernel version_indices(const Kernel& kernel, WrappedElements wrapped_elements) {
+  const std::vector<Wrap> wraps = find_wraps(kernel, wrapped_elements);
   std::vector<ValueId> counts;  // parameters that are to be at least 0
   for (const ValueId param : kernel.params()) {
     const Type& type = kernel.type(param);
@@ -126,7 +150,9 @@ Kernel version_indices(const Kernel& kernel) {
   std::map<ValueId, ValueId> wrapped;  // by result, in the new kernel: the number without wrapping
   std::set<ValueId> quotients;
   std::optional<ValueId> condition;
-  std::map<ValueId, ValueId> clamped;  // by parameter, in the new kernel: max(parameter, 0)
+  std::map<ValueId, ValueId> clamped;   // by parameter, in the new kernel: max(parameter, 0)
+  std::map<ValueId, ValueId> in_range;  // by result of a remainder: whether nothing wraps
+  LaneMasks masks;
   std::size_t left = wraps.size();
   const auto require = [&](Rewrite& out, ValueId holds) {
     condition = condition ? out.map(Function::And, {*condition, holds}) : holds;
@@ -140,17 +166,22 @@ Kernel version_indices(const Kernel& kernel) {
       }
     }
     out.copy(op);
+    if (op.code == Code::Load) {
+      auto found = masks_of(wraps, in_range, op.out[0]);
+      if (!found.empty()) masks[out.of(op.out[0])] = std::move(found);
+    }
     const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& w) {
       return op.out.size() == 1 && w.result == op.out[0];
     });
     if (wrap == wraps.end()) return;
     wrapped[out.of(op.out[0])] = out.of(op.in[0]);
     if (op.function == Function::Div) quotients.insert(out.of(op.out[0]));
+    if (wrap->loads) in_range[op.out[0]] = out.map(Function::Less, out.of(op.in));
     if (--left > 0) return;
     const ValueId zero = out.index(0);
     for (const Wrap& w : wraps) {
-      for (const Polynomial& bound : {w.least, w.gap})
-        require(out, out.map(Function::GreaterEqual, {bound.emit(out), zero}));
+      require(out, out.map(Function::GreaterEqual, {w.least.emit(out), zero}));
+      if (!w.loads) require(out, out.map(Function::GreaterEqual, {w.gap.emit(out), zero}));
     }
   });
 
@@ -189,7 +220,11 @@ Kernel version_indices(const Kernel& kernel) {
     const Operation& op = result.ops[id];
     if (op.out.size() != 1 || !results.contains(op.out[0])) kept.push_back(id);
   }
-  const std::vector<OpId> copies = Copier(result, plain).copy(kept);
+  RegionCopier copier(result, plain, [&](RegionCopier& out, ValueId original, Operation& load) {
+    if (load.code != Code::Load || !masks.contains(original)) return;
+    for (const LaneMask& mask : masks.at(original)) add_mask(out, load, mask);
+  });
+  const std::vector<OpId> copies = copier.copy(kept);
   plain_ops.insert(plain_ops.end(), copies.begin(), copies.end());
   plain_ops.push_back(append({.code = Code::Yield}));
   versioned.push_back(append({.code = Code::Yield}));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "tessera/tile/kernel.h"
 
 namespace tessera::tile {
@@ -12,9 +14,16 @@ namespace tessera::tile {
 ///   i = rem(pid*B + iota, M)  …
 ///     =>  if (M >= 0 && pid*B + B <= M) {… with max(M, 0), i = pid*B + iota} else {…}
 ///
-/// Addresses of the first version are affine, so that `recover` finds views.
+/// Where no store observes the elements of a remainder that wrap, they are masked instead:
+///
+///   i = rem(pid*B + iota, M)  t = load(x + i)  …  store(…, pid*B + iota < M)
+///     =>  if (M >= 0 && pid*B >= 0) {t = load(x + pid*B + iota, pid*B + iota < M)  …} else {…}
+///
+/// so that programs at the edge are of the first version too. Addresses of the first version are
+/// affine, so that `recover` finds views.
 /// Needs:  nothing before the last such remainder has effects.
 /// Keeps:  the meaning.
-Kernel version_indices(const Kernel& kernel);
+enum class WrappedElements : std::uint8_t { Version, Mask };
+Kernel version_indices(const Kernel& kernel, WrappedElements wrapped = WrappedElements::Version);
 
 }  // namespace tessera::tile
