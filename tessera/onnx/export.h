@@ -19,9 +19,9 @@ struct ExportOptions {
 };
 
 /// Exports a graph as an ONNX model. Operators keep their ONNX names, in the smallest opset from 17
-/// on that has them all; operators with a body that ONNX does not have are expanded. Values and nodes keep
-/// their names; weights are written without copying them in memory. An operator that ONNX cannot
-/// express is a diagnostic.
+/// on that has them all; operators with a body that ONNX does not have are expanded. Values and
+/// nodes keep their names; weights are written without copying them in memory. An operator that
+/// ONNX cannot express is a diagnostic.
 Expected<Done> export_model(const Graph& graph, const std::filesystem::path& path,
                             const ExportOptions& options = {});
 

@@ -16,8 +16,8 @@ struct RunConfig {
   bool bf16 = false;
   bool gpu = false;  // a program for a GPU, whose tile programs are interpreted
   std::string disabled_pass = {};
-  /// Another CPU that programs are compiled for, and the command that runs them there; this computer
-  /// if empty.
+  /// Another CPU that programs are compiled for, and the command that runs them there; this
+  /// computer if empty.
   std::string machine = {}, emulator = {};
 };
 std::string to_string(const RunConfig& config);

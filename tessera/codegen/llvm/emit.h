@@ -19,7 +19,7 @@ struct EmitOptions {
   Precision precision = Precision::Exact;
   bool checked = false;
   bool assertions = false;  // of scalars
-  bool overlap = false;  // arguments may alias
+  bool overlap = false;     // arguments may alias
 };
 
 /// Function and metadata that the module of a kernel defines.

@@ -197,7 +197,7 @@ struct StoreView {
   /// within each warp.
   std::optional<SharedTile> exchange = {};
   std::optional<StoreBoxes> boxes = {};
-  Body epilogue = {};  // computed box by box; the last one is the tile that is stored
+  Body epilogue = {};               // computed box by box; the last one is the tile that is stored
   std::optional<Layout> held = {};  // of the tile, where it is exchanged
 };
 /// Accesses through pointers.
