@@ -54,16 +54,16 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
   return made;
 }
 
-/// Directs the stores to the last parameter of a kernel into a box of a larger tensor; false where
-/// the kernel does more with it than store elements at their own positions.
-bool store_in_box(Lowered& lowered, const TensorBox& box) {
+/// Directs the stores of a kernel into a box of its result, at this position of the whole tensor;
+/// false where the kernel does more than store elements at their own positions.
+bool store_in_box(Lowered& lowered, DType dtype, const OutputBox& box) {
   const tile::ValueId result = lowered.kernel.params().back();
   tile::Type& type = lowered.kernel.values[result].type;
   const bool plain = std::ranges::none_of(lowered.kernel.ops, [&](const tile::Operation& op) {
     return std::ranges::count(op.in, result) > 0 && op.code != tile::Code::Vstore;
   });
   if (!type.is_view() || type.shape.size() != box.whole.size() || !plain) return false;
-  type.strides = tile::Type::view(type.dtype, box.whole).strides;
+  type.strides = tile::Type::view(dtype, box.whole).strides;
   lowered.offsets.resize(lowered.arguments.size());
   for (std::size_t i = 0; i < box.start.size(); ++i)
     lowered.offsets.back() += box.start[i] * type.strides[i];
@@ -106,13 +106,18 @@ std::vector<Lowered> merged(std::vector<Lowered> parts) {
 
 }  // namespace
 
-bool store_in_box(GroupCode& code, const std::string& result, const TensorBox& box) {
-  const auto writes = [&](const Lowered& lowered) {
-    return std::ranges::count(lowered.arguments, result) > 0;
-  };
-  const auto kernel = std::ranges::find_if(code.kernels, writes);
-  return std::ranges::count_if(code.kernels, writes) == 1 && kernel->arguments.back() == result &&
-         std::ranges::count(kernel->arguments, result) == 1 && store_in_box(*kernel, box);
+Expected<Attempt> lower_box(const Group& group, const machine::Machine& machine,
+                            const GroupOptions& options) {
+  if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
+  Group alone = group;
+  alone.box.reset();
+  TESSERA_TRY(Attempt made, lower_elementwise(alone, machine, options));
+  if (!made || made->kernels.size() != 1 ||
+      !store_in_box(made->kernels[0], group.stages[0].output.dtype, *group.box))
+    return Attempt{};
+  made->strategy = "in place";
+  made->schedule.reset();
+  return made;
 }
 
 Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine,
@@ -143,9 +148,9 @@ Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine
                      .weights = group.weights};
     TESSERA_TRY(Attempt made, lower_elementwise(part, machine, options));
     if (!made || made->kernels.size() != 1) return Attempt{};
-    TensorBox box{.whole = shape, .start = tile::Extents(shape.size())};
+    OutputBox box{.whole = shape, .start = tile::Extents(shape.size())};
     box.start[along] = begin;
-    if (!store_in_box(made->kernels[0], box)) return Attempt{};
+    if (!store_in_box(made->kernels[0], stage.output.dtype, box)) return Attempt{};
     code.kernels.push_back(std::move(made->kernels[0]));
     for (Packing& packing : made->packings)
       if (std::ranges::none_of(code.packings, [&](const Packing& other) {

@@ -47,11 +47,6 @@ Expected<GroupCode> lower_by(std::span<const Strategy> strategies, const Group& 
     }
     if (!*attempt) continue;
     GroupCode code = **std::move(attempt);
-    // Another strategy would be slower than a copy of the result into the box.
-    if (group.box && !store_in_box(code, group.results.front(), *group.box))
-      return Diagnostic{.id = "lower-unsupported",
-                        .message = "the result cannot be stored in a part of a tensor"};
-    if (group.box) code.strategy += ", in place";
     Expected<Done> accepted = Done{};
     for (Lowered& lowered : code.kernels) {
       fit_grid(lowered, traits_of(machine).most_programs_across);
@@ -83,9 +78,9 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
   GroupOptions options = effective_options(group, machine, given);
   options.schedule.reset();
   std::vector<ScheduleCandidate> all;
-  if (machine.is_gpu() || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
-        return stage.output.forward.has_value();
-      }))
+  if (machine.is_gpu() || group.box ||
+      std::ranges::any_of(
+          group.stages, [](const tile::Stage& stage) { return stage.output.forward.has_value(); }))
     return all;
   for (const auto space :
        {attention_space, winograd_space, contraction_space, rows_space, loops_space})
@@ -96,6 +91,11 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& given) {
   GroupOptions options = effective_options(group, machine, given);
+  if (group.box) {
+    options.schedule.reset();
+    const std::array strategies = {Strategy(lower_box)};
+    return lower_by(strategies, group, machine, options);
+  }
   if (options.schedule) {
     const std::array strategies = {strategy_of(*options.schedule)};
     return lower_by(strategies, group, machine, options);

@@ -14,7 +14,7 @@
 namespace tessera::lower {
 
 /// Box of a larger tensor, along its axes in memory.
-struct TensorBox {
+struct OutputBox {
   std::vector<std::int64_t> whole = {};  // extents of the tensor
   std::vector<std::int64_t> start = {};  // position of the box in it
 };
@@ -31,7 +31,7 @@ struct Group {
   std::vector<std::string> results = {};  // stages that are stored
   std::set<std::string> weights = {};     // operands that are constant
   /// The one result is written into a box of a tensor, whose other elements are kept.
-  std::optional<TensorBox> box = {};
+  std::optional<OutputBox> box = {};
 };
 
 /// Weight packing: a tensor that is computed from a weight at compile time.
@@ -75,8 +75,8 @@ GroupOptions effective_options(const Group& group, const machine::Machine& machi
                                GroupOptions options);
 
 /// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
-/// copy, rows, split reduction, elementwise. `lower-unsupported` if it cannot be expressed as tile
-/// kernels, or if that strategy cannot store its result in the box of the group.
+/// copy, rows, split reduction, elementwise; one with a box elementwise. `lower-unsupported` if it
+/// cannot be expressed as tile kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
@@ -90,7 +90,7 @@ struct ScheduleCandidate {
 
 /// Schedule space of a group on a CPU: the legal schedules of every strategy that applies, those of
 /// the default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
-/// order of additions. Empty where no strategy has schedules (scatters, copies, GPUs).
+/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes, GPUs).
 std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options);
 
@@ -102,6 +102,7 @@ Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const Gr
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_split_reduction(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_box(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_copy(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_elementwise(const Group&, const machine::Machine&, const GroupOptions&);
 
@@ -113,10 +114,6 @@ ScheduleCandidates contraction_space(const Group&, const machine::Machine&, cons
 ScheduleCandidates rows_space(const Group&, const machine::Machine&, const GroupOptions&);
 ScheduleCandidates loops_space(const Group&, const machine::Machine&, const GroupOptions&);
 
-/// Directs the stores of the result of a lowered group into a box of a larger tensor; false where
-/// its kernel does more with the result than store elements at their own positions.
-bool store_in_box(GroupCode& code, const std::string& result, const TensorBox& box);
-
 /// Inlines stages into their consumers: those without a reduction, and those whose only consumer
 /// reads them at its own positions and has no reduction; never a result.
 Expected<tile::Stages> inlined(tile::Stages stages, const std::vector<std::string>& results);
@@ -124,9 +121,5 @@ Expected<tile::Stages> inlined(tile::Stages stages, const std::vector<std::strin
 /// Applies a layout to a tensor of the stages: axis i in memory is axis order[i] of the tensor.
 Expected<tile::Stages> reordered(tile::Stages stages, const std::string& tensor,
                                  const std::vector<int>& order);
-
-/// Replaces an operand of the stages by the larger tensor that it is a box of. No stage may read it
-/// out of bounds.
-tile::Stages read_from_box(tile::Stages stages, const std::string& tensor, const TensorBox& box);
 
 }  // namespace tessera::lower

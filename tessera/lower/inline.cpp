@@ -248,22 +248,4 @@ Expected<Stages> reordered(Stages stages, const std::string& tensor,
   return stages;
 }
 
-Stages read_from_box(Stages stages, const std::string& tensor, const TensorBox& box) {
-  for (Stage& stage : stages) {
-    const auto operand = std::ranges::find(stage.operands, tensor, &Operand::name);
-    if (operand == stage.operands.end()) continue;
-    operand->shape.assign(box.whole.begin(), box.whole.end());
-    Transform transform;
-    transform.read = [&](const node::Read& read) -> std::optional<Scalar> {
-      if (read.operand != tensor) return std::nullopt;
-      std::vector<Scalar> at = read.at;
-      for (std::size_t i = 0; i < at.size(); ++i)
-        if (box.start[i] != 0) at[i] = at[i] + Scalar(box.start[i]);
-      return Scalar(Node(node::Read{read.operand, read.sort, std::move(at), read.otherwise}));
-    };
-    stage.output.value = transform(stage.output.value);
-  }
-  return stages;
-}
-
 }  // namespace tessera::lower

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "tessera/program/concat_buffers.h"
 #include "tessera/program/host_call.h"
 #include "tessera/program/in_place.h"
 #include "tessera/program/index_checks.h"
@@ -24,7 +23,6 @@ namespace {
 struct GroupLayout {
   LaunchOperands operands = {};
   std::map<std::string, AxisOrder, std::less<>> orders = {};
-  std::map<std::string, lower::TensorBox, std::less<>> boxes = {};  // of operands in larger tensors
   std::optional<AxisOrder> largest = {};  // the order of the largest operand of the result's rank
 };
 
@@ -40,8 +38,7 @@ class Assembler {
                 }),
         checks_(graph, decisions_, planning.options),
         reusable_(graph, decisions_),
-        outputs_(graph, out_),
-        concats_(graph, decisions_, planning.options.machine, places_, outputs_) {}
+        outputs_(graph, out_) {}
 
   Expected<Draft> run() {
     out_.draft.program.name = graph_.name();
@@ -85,10 +82,8 @@ class Assembler {
     }
     TESSERA_TRY(const bool is_update, emit_in_place(group));
     if (is_update) return Done{};
-    TESSERA_TRY(const bool is_joined, concats_.finish(group));
-    if (is_joined) return Done{};
     if (!checks_.are_computed_in(group)) {
-      auto done = emit_kernels(group, Parts::InPlace);
+      auto done = emit_kernels(group);
       if (done) return done;
       outputs_.withdraw(group.results);
       if (group.nodes.size() == 1) return emit_host(group.nodes[0], done.error().message);
@@ -118,10 +113,7 @@ class Assembler {
 
   // --- kernels --------------------------------------------------------------------------------
 
-  /// Whether kernels read and write parts of larger tensors, or dense tensors alone.
-  enum class Parts : std::uint8_t { InPlace, Dense };
-
-  Expected<Done> emit_kernels(const NodeGroup& nodes, Parts parts) {
+  Expected<Done> emit_kernels(const NodeGroup& nodes) {
     if (std::ranges::all_of(nodes.results, [&](ValueId id) { return is_empty(graph_, id); })) {
       for (const ValueId result : nodes.results) {
         const AxisOrder order = row_major(rank_of(graph_, result));
@@ -136,20 +128,15 @@ class Assembler {
         KernelGroup kernels,
         kernel_group(graph_, decisions_.grouping, nodes,
                      scatters ? nodes.nodes : with_moves(graph_, decisions_, nodes, places_)));
-    TESSERA_TRY(GroupLayout layout, placed_operands(nodes, kernels, parts));
-    std::optional<Place> slot;
-    if (parts == Parts::InPlace && nodes.results.size() == 1 && !scatters)
-      slot = concats_.slot_of(nodes.results[0], order_of(nodes, nodes.results[0], layout));
-    if (slot) kernels.group.box = slot->box;
+    TESSERA_TRY(GroupLayout layout, placed_operands(nodes, kernels));
     const std::size_t value_count = out_.draft.program.values.size();
-    const std::vector<Place> results = add_results(nodes, layout, slot);
+    const std::vector<Place> results = add_results(nodes, layout);
     if (auto code = lowered_in(kernels, layout); code) {
       checks_.add(checks, out_);
       add_launches(out_, graph_, *code, layout.operands, kernels.what, kernels.flops);
     } else {
       // Whoever computes them instead adds values of their own.
       out_.draft.program.values.resize(value_count);
-      if (slot || !layout.boxes.empty()) return emit_kernels(nodes, Parts::Dense);
       return std::move(code).error();
     }
     for (std::size_t i = 0; i < results.size(); ++i) set_result(nodes.results[i], results[i]);
@@ -172,7 +159,7 @@ class Assembler {
     TESSERA_TRY(const Place to, places_.of(whole));
     const runtime::Value& value = out_.value(to.value);
     if (value.home != runtime::Value::Home::Arena || !places_.is_whole(whole, to) ||
-        concats_.is_shared(to.value) || value.dtype != decisions_.storage[result.index])
+        value.dtype != decisions_.storage[result.index])
       return false;
     TESSERA_TRY(const Place from, places_.of(operand(update->update)));
     TESSERA_TRY(const std::optional<lower::Group> box,
@@ -193,7 +180,7 @@ class Assembler {
   }
 
   /// Where the operands of a group are; those of images with their channels last.
-  Expected<GroupLayout> placed_operands(const NodeGroup& nodes, KernelGroup& kernels, Parts parts) {
+  Expected<GroupLayout> placed_operands(const NodeGroup& nodes, KernelGroup& kernels) {
     GroupLayout layout;
     const std::size_t result_rank = rank_of(graph_, nodes.results[0]);
     std::int64_t most = 0;
@@ -207,27 +194,16 @@ class Assembler {
         continue;
       }
       TESSERA_TRY(Place place,
-                  nodes.kind == NodeKind::Scatter ? places_.in_full(id) : places_.strided(id));
-      std::optional<AxisOrder> order;
+                  nodes.kind == NodeKind::Scatter ? places_.in_full(id) : places_.of(id));
       // The first convolution of a model reads its few channels as they come.
-      if (nodes.spatial && rank > 2 && rank == result_rank && shape_of(graph_, id)[1] >= 8)
-        order = channels_last(rank);
-      if (nodes.planar && rank == result_rank) order = row_major(rank);
-      if (place.box && (parts == Parts::Dense || !reads_in_part(nodes, kernels, name) ||
-                        (order && *order != place.order))) {
-        TESSERA_TRY(place, places_.of(id));
+      if (nodes.spatial && rank > 2 && rank == result_rank && shape_of(graph_, id)[1] >= 8) {
+        TESSERA_TRY(place, places_.in(id, channels_last(rank)));
       }
-      if (order && !place.box) {
-        TESSERA_TRY(place, places_.in(id, *order));
+      if (nodes.planar && rank == result_rank) {
+        TESSERA_TRY(place, places_.in(id, row_major(rank)));
       }
       layout.operands.values.emplace(name, runtime::Address{place.value, place.offset});
       layout.orders.emplace(name, place.order);
-      if (place.box) {
-        layout.boxes.emplace(name, *place.box);
-        layout.operands.unread_bytes += static_cast<double>(
-            out_.value(place.value).bytes - element_count(shape_of(graph_, id)).value_or(0) *
-                                                byte_width(places_.dtype_of(place.value)));
-      }
       const std::int64_t bytes = out_.value(place.value).bytes;
       if (rank == result_rank && bytes > most) {
         most = bytes;
@@ -237,38 +213,23 @@ class Assembler {
     return layout;
   }
 
-  /// Whether the kernels of a group may read an operand from a part of a larger tensor.
-  static bool reads_in_part(const NodeGroup& nodes, const KernelGroup& kernels,
-                            const std::string& name) {
-    const bool is_strided = nodes.kind == NodeKind::Map || nodes.kind == NodeKind::Window ||
-                            nodes.kind == NodeKind::Contraction;
-    return is_strided && nodes.parts.empty() &&
-           std::ranges::all_of(kernels.group.stages, [&](const tile::Stage& stage) {
-             return program::reads_in_part(nodes.kind, stage, name);
-           });
-  }
-
-  /// Layout in which a group computes a result.
-  AxisOrder order_of(const NodeGroup& nodes, ValueId result, const GroupLayout& layout) const {
-    const std::size_t rank = rank_of(graph_, result);
-    const auto& wish = decisions_.orders[result.index];
-    if (nodes.kind == NodeKind::Scatter) return row_major(rank);
-    if (nodes.spatial && rank > 2) return channels_last(rank);
-    if (nodes.planar) return row_major(rank);
-    if (wish) return *wish;
-    if (layout.largest && layout.largest->size() == rank) return *layout.largest;
-    return row_major(rank);
-  }
-
-  /// Buffers of the results; `slot` is that of the only one, if it has a place already.
-  std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout,
-                                 const std::optional<Place>& slot) {
+  std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout) {
     const bool scatters = nodes.kind == NodeKind::Scatter;
     std::vector<Place> results;
     for (const ValueId result : nodes.results) {
-      const AxisOrder order = order_of(nodes, result, layout);
+      const std::size_t rank = rank_of(graph_, result);
+      const auto& wish = decisions_.orders[result.index];
+      AxisOrder order = row_major(rank);
+      if (nodes.spatial && rank > 2)
+        order = channels_last(rank);
+      else if (nodes.planar)
+        order = row_major(rank);
+      else if (wish && !scatters)
+        order = *wish;
+      else if (!scatters && layout.largest && layout.largest->size() == rank)
+        order = *layout.largest;
       const auto dtype = scatters ? std::nullopt : std::optional(decisions_.storage[result.index]);
-      results.push_back(slot ? *slot : Place{outputs_.add_result(result, order, dtype), order});
+      results.push_back({outputs_.add_result(result, order, dtype), order});
       const std::string name = tensor_name(result);
       layout.operands.values.emplace(name, runtime::Address{results.back().value});
       layout.orders.emplace(name, order);
@@ -291,8 +252,6 @@ class Assembler {
       if (order != row_major(order.size())) {
         TESSERA_TRY(stages, lower::reordered(std::move(stages), name, order));
       }
-    for (const auto& [name, box] : layout.boxes)
-      stages = lower::read_from_box(std::move(stages), name, box);
     return lowered(kernels.group, planning_.lowerings);
   }
 
@@ -396,7 +355,6 @@ class Assembler {
   IndexChecks checks_;
   ReusableValues reusable_;
   Outputs outputs_;
-  ConcatBuffers concats_;
 };
 
 }  // namespace

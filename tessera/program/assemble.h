@@ -18,7 +18,6 @@ struct PlanContext {
 ///
 ///   decide()          fusion groups, layouts, dtypes in memory                   -> Decisions
 ///   kernel_group()    nodes of a group as stages, with fused data movement       -> KernelGroup
-///   ConcatBuffers     operands of concatenations in their part of the result      -> Place
 ///   Places            location of operands; copies where layout or dtype differ  -> Place
 ///   IndexChecks       bounds checks of indices                                   -> IndexCheck
 ///   lowered()         kernels, or why there are none                             -> LoweredGroup

@@ -18,8 +18,6 @@ struct Backend {
   bool checks_computed_indices;
   /// Whether f32 tensors between kernels are stored in CompileOptions::contraction_dtype.
   bool stores_contraction_dtype;
-  /// Whether operands of concatenations are computed in their part of the result (ConcatSlots).
-  bool joins_in_place;
 };
 const Backend& backend_of(const machine::Machine& machine);
 

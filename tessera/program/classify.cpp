@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "tessera/expr/segments.h"
 #include "tessera/expr/walk.h"
 #include "tessera/lower/affine.h"
 #include "tessera/lower/bytes.h"
@@ -195,81 +194,6 @@ std::optional<BoxUpdate> box_update_of(const Stage& stage) {
     result.start.push_back(-plain.base);
   }
   return result;
-}
-
-std::optional<Concat> concat_of(const Stage& stage) {
-  const auto segments = segments_of(stage.output.value, stage.sizes);
-  if (!segments) return std::nullopt;
-  const lower::AxisExtents extents = extents_of(stage);
-  const std::vector<MergedAxis>& axes = stage.output.axes;
-  const auto is_along = [&](const MergedAxis& merged) {
-    return merged.parts.size() == 1 && merged.parts[0].name == segments->axis;
-  };
-  Concat result{.axis =
-                    static_cast<std::size_t>(std::ranges::find_if(axes, is_along) - axes.begin())};
-  if (result.axis == axes.size()) return std::nullopt;
-  for (std::size_t p = 0; p < segments->parts.size(); ++p) {
-    const auto& [begin, value] = segments->parts[p];
-    const std::int64_t end =
-        p + 1 < segments->parts.size() ? segments->parts[p + 1].begin : extents.at(segments->axis);
-    const auto* read = std::get_if<node::Read>(&value.node());
-    if (read == nullptr || read->at.size() != axes.size()) return std::nullopt;
-    const auto operand = std::ranges::find(stage.operands, read->operand, &Operand::name);
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i].parts.size() != 1) return std::nullopt;
-      const std::string& own = axes[i].parts[0].name;
-      const std::int64_t extent = i == result.axis ? end - begin : extents.at(own);
-      const auto at = lower::affine(read->at[i], extents);
-      // An axis of one position has no index variable in an affine form.
-      const bool is_fixed = extents.at(own) == 1;
-      if (!at || operand->shape[i] != Dim(extent) || at->base != (i == result.axis ? -begin : 0) ||
-          (is_fixed
-               ? !at->without([&](const std::string& name) { return name == own; }).terms.empty()
-               : at->terms.size() != 1 || at->factor(own) != 1))
-        return std::nullopt;
-    }
-    result.parts.push_back({read->operand, begin});
-  }
-  return result;
-}
-
-namespace {
-
-/// Extents of the axes of the output and of all folds.
-lower::AxisExtents all_extents(const Stage& stage) {
-  lower::AxisExtents extents = extents_of(stage);
-  for_each_within(stage.output.value, [&](const Scalar& part) {
-    const auto* component = std::get_if<node::Component>(&part.node());
-    if (component == nullptr) return;
-    for (const Bound& bound : component->fold->bounds)
-      if (const auto extent = tile::number_of_size(bound.extent, stage.sizes))
-        extents.emplace(bound.axis, *extent);
-  });
-  return extents;
-}
-
-}  // namespace
-
-bool reads_in_part(NodeKind kind, const Stage& stage, const std::string& operand) {
-  if (kind != NodeKind::Map && kind != NodeKind::Window && kind != NodeKind::Contraction)
-    return false;
-  const lower::AxisExtents extents = all_extents(stage);
-  const auto is_fixed = [&](const std::string& axis) { return extents.at(axis) == 1; };
-  const auto tensor = std::ranges::find(stage.operands, operand, &Operand::name);
-  bool fits = true;
-  for_each_read(stage.output.value, [&](const node::Read& read) {
-    if (read.operand != operand) return;
-    for (std::size_t i = 0; fits && i < read.at.size(); ++i) {
-      const auto extent = resolved(tensor->shape[i], stage.sizes).constant();
-      fits = extent && std::ranges::all_of(axes_in(read.at[i]), [&](const std::string& axis) {
-               return extents.contains(axis);
-             });
-      const auto index = fits ? lower::affine(read.at[i], extents, stage.sizes) : std::nullopt;
-      fits = index && lower::range(*index, extents).within(*extent) &&
-             (kind != NodeKind::Contraction || index->without(is_fixed).terms.size() <= 1);
-    }
-  });
-  return fits;
 }
 
 bool is_windowed(const Stage& stage) {

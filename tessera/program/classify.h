@@ -31,22 +31,6 @@ struct BoxUpdate {
 };
 std::optional<BoxUpdate> box_update_of(const tile::Stage& stage);
 
-/// Concatenation: operands one after the other along an axis of the result.
-struct Concat {
-  struct Part {
-    std::string operand;
-    std::int64_t begin = 0;  // along the axis
-  };
-  std::size_t axis = 0;
-  std::vector<Part> parts = {};
-};
-std::optional<Concat> concat_of(const tile::Stage& stage);
-
-/// Whether kernels of a node of this kind and stage read the operand from a part of a larger tensor
-/// as fast as from a dense one: element by element, by dots without windows, and by windows that
-/// stay within bounds, since padding is copied around a dense tensor.
-bool reads_in_part(NodeKind kind, const tile::Stage& stage, const std::string& operand);
-
 /// Whether a reduction is over windows of its operand, as in pooling and convolution.
 bool is_windowed(const tile::Stage& stage);
 

@@ -24,14 +24,11 @@ Expected<GroupDraft> group_draft(const lower::Group& group,
   GroupDraft result;
   DraftBuilder out;
   Addresses shared;
-  TESSERA_TRY(std::vector<Operand> tensors, lower::tensors_of(group.stages));
-  for (Operand& tensor : tensors) {
-    if (group.box && tensor.name == group.results.front())
-      tensor.shape.assign(group.box->whole.begin(), group.box->whole.end());
+  TESSERA_TRY(const std::vector<Operand> tensors, lower::tensors_of(group.stages));
+  for (const Operand& tensor : tensors)
     shared.emplace(tensor.name,
                    runtime::Address{out.add_value(value_in(
                        group.weights.contains(tensor.name) ? Home::Weight : Home::Arena, tensor))});
-  }
   for (const std::shared_ptr<const lower::GroupCode>& code : codes) {
     Addresses own = shared;
     for (const lower::Packing& packing : code->packings) {

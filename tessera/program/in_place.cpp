@@ -51,7 +51,7 @@ Expected<std::optional<lower::Group>> box_update_group(const tile::Stage& stage,
                                  .sizes = {}}},
                      .results = {"to"},
                      .weights = {},
-                     .box = lower::TensorBox{}};
+                     .box = lower::OutputBox{}};
   for (const int axis : layout.whole) {
     const auto i = static_cast<std::size_t>(axis);
     group.box->whole.push_back(whole[i].constant().value_or(0));

@@ -104,7 +104,7 @@ void add_launches(DraftBuilder& out, const Graph& graph, const LoweredGroup& gro
                   const LaunchOperands& operands, const std::string& what, double flops) {
   const lower::GroupCode& code = *group.lowering->made;
   LaunchArguments arguments(out, graph, group, operands);
-  const double bytes = arguments.bytes(group.canonical.group) - operands.unread_bytes;
+  const double bytes = arguments.bytes(group.canonical.group);
   for (std::size_t k = 0; k < code.kernels.size(); ++k) {
     const lower::Lowered& lowered = code.kernels[k];
     if (std::ranges::count(lowered.grid, 0) > 0) continue;

@@ -29,7 +29,6 @@ Expected<LoweredGroup> lowered(const lower::Group& group, Lowerings& lowerings);
 struct LaunchOperands {
   Addresses values = {};    // tensors other than constants
   ValueIds constants = {};  // weights, which kernels may read packed
-  double unread_bytes = 0;  // of the buffers of values that are read in part
 };
 
 /// Launch of a kernel whose arguments are at the addresses that `address_of(name)` gives.

@@ -8,11 +8,6 @@ namespace tessera::program {
 using runtime::ValueIndex;
 
 Expected<Place> Places::of(ValueId value) {
-  TESSERA_TRY(const Place place, strided(value));
-  return place.box ? dense_copy(value, place, place.order, dtype_of(place.value)) : place;
-}
-
-Expected<Place> Places::strided(ValueId value) {
   if (const auto it = places_.find(value.index); it != places_.end()) return it->second;
   if (graph_.constant(value) != nullptr) {
     const Place place{add_plain_weight(out_, graph_, value), row_major(rank_of(graph_, value))};
@@ -74,20 +69,14 @@ Expected<bool> Places::place_piece(ValueId value, std::size_t n) {
 }
 
 Expected<Place> Places::in(ValueId value, const AxisOrder& order) {
-  TESSERA_TRY(const Place place, strided(value));
+  TESSERA_TRY(const Place place, of(value));
   return in(value, order, dtype_of(place.value));
 }
 
 Expected<Place> Places::in(ValueId value, const AxisOrder& order, DType dtype) {
-  TESSERA_TRY(const Place place, strided(value));
-  if (!place.box && same_places(shape_of(graph_, value), place.order, order) &&
-      dtype == dtype_of(place.value))
+  TESSERA_TRY(const Place place, of(value));
+  if (same_places(shape_of(graph_, value), place.order, order) && dtype == dtype_of(place.value))
     return Place{place.value, order, place.offset};
-  return dense_copy(value, place, order, dtype);
-}
-
-Expected<Place> Places::dense_copy(ValueId value, const Place& place, const AxisOrder& order,
-                                   DType dtype) {
   const auto key = std::tuple{value.index, order, dtype};
   if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
   const ValueIndex copy =
@@ -112,7 +101,7 @@ Expected<Place> Places::in_full(ValueId value) {
 bool Places::is_whole(ValueId value, const Place& place) const {
   const runtime::Value& whole = out_.value(place.value);
   return !is_plain(graph_, value) ||
-         (place.offset == 0 && !place.box &&
+         (place.offset == 0 &&
           element_count(shape_of(graph_, value)).value_or(0) * byte_width(whole.dtype) ==
               whole.bytes);
 }
@@ -123,8 +112,7 @@ bool Places::is_outside(ValueId value) const {
          graph_.constant(value) == nullptr;
 }
 
-Expected<Done> Places::add_reorder(ValueId value, const Place& from, const Place& to,
-                                   const std::string& what) {
+Expected<Done> Places::add_reorder(ValueId value, const Place& from, const Place& to) {
   if (is_empty(graph_, value)) return Done{};
   const Type& type = graph_.type(value);
   std::vector<Axis> at = axes("i", static_cast<int>(type.shape->size()));
@@ -140,12 +128,10 @@ Expected<Done> Places::add_reorder(ValueId value, const Place& from, const Place
                      .weights = {}};
   TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "from", from.order));
   TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "to", to.order));
-  if (from.box) group.stages = lower::read_from_box(std::move(group.stages), "from", *from.box);
-  group.box = to.box;
   TESSERA_TRY(const LoweredGroup code, lowered(group, planning_.lowerings));
   const LaunchOperands operands{
       .values = {{"from", {from.value, from.offset}}, {"to", {to.value, to.offset}}}};
-  add_launches(out_, graph_, code, operands, what, 0);
+  add_launches(out_, graph_, code, operands, "reorder", 0);
   return Done{};
 }
 

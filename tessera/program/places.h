@@ -17,8 +17,6 @@ struct Place {
   runtime::ValueIndex value = 0;
   AxisOrder order = {};
   std::int64_t offset = 0;  // bytes
-  /// Box of a larger tensor that the value is, along the axes in memory; none: it is dense.
-  std::optional<lower::TensorBox> box = {};
 };
 
 /// Memory locations of the values of a graph. Views, transposes and contiguous slices alias their
@@ -40,8 +38,6 @@ class Places {
   bool has(ValueId value) const { return places_.contains(value.index); }
 
   Expected<Place> of(ValueId value);
-  /// As of(), but a value in a box of a larger tensor is not copied.
-  Expected<Place> strided(ValueId value);
   /// The value in this layout.
   Expected<Place> in(ValueId value, const AxisOrder& order);
   Expected<Place> in(ValueId value, const AxisOrder& order, DType dtype);
@@ -53,15 +49,12 @@ class Places {
   DType dtype_of(runtime::ValueIndex value) const { return out_.value(value).dtype; }
 
   /// Appends a kernel that copies a value to another location, which may differ in layout and
-  /// dtype; either may be a box. `what` names it in reports.
-  Expected<Done> add_reorder(ValueId value, const Place& from, const Place& to,
-                             const std::string& what = "reorder");
+  /// dtype.
+  Expected<Done> add_reorder(ValueId value, const Place& from, const Place& to);
 
  private:
   Expected<Place> view_of(ValueId value, ValueId source);
   Expected<bool> place_piece(ValueId value, std::size_t n);
-  Expected<Place> dense_copy(ValueId value, const Place& place, const AxisOrder& order,
-                             DType dtype);
   bool is_outside(ValueId value) const;
 
   const Graph& graph_;
