@@ -301,6 +301,43 @@ int steps_in_place(const CompileReport& report) {
       report.steps, [](const auto& step) { return step.strategy == "in place"; }));
 }
 
+TEST(Compile, ConcatsOfPartsThatOccurTwiceAreSlicesOrHaveOneElement) {
+  const Tensor image = testing::random_f32({3, 16, 7, 16}, 5);
+  const Tensor weights = testing::random_f32({8, 16, 3, 3}, 6);
+  expect_same(parsed("graph(x: f32[3, 16, 7, 16], k: f32[8, 16, 3, 3]) {"
+                     "  y = conv(x, k) {auto_pad=\"SAME_UPPER\"}"
+                     "  r = relu(y)"
+                     "  s = slice(mul(y, y), [6], [7], [1])"
+                     "  return concat(r, s, r, y) {axis=1}, r"
+                     "}"),
+              {image, weights});
+  expect_same(parsed("graph(x: f32[1, 1, 1, 1], k: f32[32, 1, 1, 1]) {"
+                     "  a = relu(x)"
+                     "  b = concat(conv(a, k), a) {axis=1}"
+                     "  return concat(b, b, a) {axis=1}"
+                     "}"),
+              {testing::random_f32({1, 1, 1, 1}, 7), testing::random_f32({32, 1, 1, 1}, 8)});
+}
+
+TEST(Compile, ReshapesOfImagesWithTheirChannelsLast) {
+  // Channels in another order, images below each other, pixels as tokens: of a convolution, and
+  // before the next one.
+  for (const char* moved :
+       {"reshape(transpose(reshape(y, [2, 2, 8, 6, 5])) {perm=[0, 2, 1, 3, 4]}, [2, 16, 6, 5])",
+        "reshape(reshape(transpose(y) {perm=[1, 0, 2, 3]}, [1, 16, 12, 5]), [2, 16, 6, 5])",
+        "reshape(transpose(relu(transpose(reshape(y, [2, 16, 30])) {perm=[0, 2, 1]})) "
+        "{perm=[0, 2, 1]}, [2, 16, 6, 5])",
+        "reshape(relu(reshape(y, [32, 30])), [2, 16, 6, 5])",
+        "reshape(reshape(y, [2, 480]), [2, 16, 6, 5])"})
+    expect_same(parsed(fmt::format("graph(x: f32[2, 16, 6, 5], k: f32[16, 16, 3, 3]) {{"
+                                   "  y = conv(x, k) {{auto_pad=\"SAME_UPPER\"}}"
+                                   "  z = {}"
+                                   "  return conv(z, k) {{auto_pad=\"SAME_UPPER\"}}, y"
+                                   "}}",
+                                   moved)),
+                {testing::random_f32({2, 16, 6, 5}, 9), testing::random_f32({16, 16, 3, 3}, 10)});
+}
+
 TEST(Compile, ABoxOverAResultIsWrittenInPlace) {
   Rng rng(5);
   const auto draw = [&](std::int64_t low, std::int64_t high) {
