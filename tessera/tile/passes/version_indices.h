@@ -14,7 +14,7 @@ namespace tessera::tile {
 ///   i = rem(pid*B + iota, M)  …
 ///     =>  if (M >= 0 && pid*B + B <= M) {… with max(M, 0), i = pid*B + iota} else {…}
 ///
-/// Where no store observes the elements of a remainder that wrap, they are masked instead:
+/// Wrapped elements of a remainder that no store observes are masked instead:
 ///
 ///   i = rem(pid*B + iota, M)  t = load(x + i)  …  store(…, pid*B + iota < M)
 ///     =>  if (M >= 0 && pid*B >= 0) {t = load(x + pid*B + iota, pid*B + iota < M)  …} else {…}
