@@ -21,14 +21,20 @@ AxisOrder channels_last(std::size_t rank) {
   return order;
 }
 
+namespace {
+
+/// Axes of an order that have more than one position.
+AxisOrder long_axes(const AxisOrder& order, std::span<const std::int64_t> shape) {
+  AxisOrder result;
+  for (const int axis : order)
+    if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
+  return result;
+}
+
+}  // namespace
+
 bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const AxisOrder& b) {
-  const auto proper = [&](const AxisOrder& order) {
-    AxisOrder result;
-    for (const int axis : order)
-      if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
-    return result;
-  };
-  return proper(a) == proper(b);
+  return long_axes(a, shape) == long_axes(b, shape);
 }
 
 AxisOrder transposed(const AxisOrder& order, std::span<const int> perm) {
@@ -41,12 +47,6 @@ AxisOrder transposed(const AxisOrder& order, std::span<const int> perm) {
 
 std::optional<AxisOrder> reshaped(const AxisOrder& order, std::span<const std::int64_t> from,
                                   std::span<const std::int64_t> to) {
-  const auto long_axes = [](const auto& axes, std::span<const std::int64_t> shape) {
-    AxisOrder result;
-    for (const int axis : axes)
-      if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
-    return result;
-  };
   const AxisOrder memory = long_axes(order, from);
   const AxisOrder sources = long_axes(row_major(from.size()), from);
   const AxisOrder targets = long_axes(row_major(to.size()), to);
