@@ -148,6 +148,8 @@ class Tuner {
   /// the default.
   Expected<Done> confirm(TaskState& state, double quick) {
     std::vector<std::size_t> best = state.explorer.fastest(kConfirmed);
+    if (const auto usual = position_of(*state.task, state.task->usual))
+      std::erase(best, *usual);  // what the others are compared with
     if (state.result.chosen)
       if (const auto now = position_of(*state.task, *state.result.chosen);
           now && std::ranges::find(best, *now) == best.end())

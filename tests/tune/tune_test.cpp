@@ -21,14 +21,16 @@ using Status = CandidateTiming::Status;
 /// Meter without a clock: the time of a schedule is a hash of its text, or a given one.
 class FakeMeter : public Meter {
  public:
-  double fastest = 0.6;       // ratio of the fastest schedules
-  double uncertainty = 0.01;  // half of the confidence interval
+  double fastest = 0.6;                                  // ratio of the fastest schedules
+  double uncertainty = 0.01;                             // half of the confidence interval
+  std::optional<lower::GroupSchedule> only_faster = {};  // all others are slower than the default
   std::size_t measured = 0, thorough = 0;
   std::atomic<bool>* stop_after_first = nullptr;
   std::function<void()> after_batch = {};
 
   double ratio_of(const Task& task, const lower::GroupSchedule& schedule) const {
     if (schedule == task.usual) return 1;
+    if (only_faster) return schedule == *only_faster ? fastest : 1.5;
     const std::string text = digest(lower::to_text(schedule));
     return fastest + static_cast<double>(std::stoul(text.substr(0, 4), nullptr, 16)) / 65536;
   }
@@ -105,6 +107,23 @@ TEST_F(Tune, KeepsTheDefaultWhereNothingIsFaster) {
   const TuneResult result = tuned({.most_trials = 64});
   for (const TaskResult& task : result.tasks) EXPECT_FALSE(task.chosen);
   EXPECT_EQ(meter_.thorough, 0u);
+}
+
+TEST_F(Tune, DoesNotStoreTheDefaultAsACandidate) {
+  const TuneResult survey = tuned({.most_trials = 32});
+  const auto measured = std::ranges::find_if(survey.tasks[0].trials,
+                                             [](const Trial& trial) { return trial.ratio > 0; });
+  ASSERT_NE(measured, survey.tasks[0].trials.end());
+  meter_.only_faster = tasks_[0].space[measured->candidate].schedule;
+  meter_.thorough = 0;
+  store_ = *cost::Store::open({});
+  ASSERT_TRUE(store_.put(cost::Target(target_)));
+  const TuneResult result = tuned({.most_trials = 64});
+  EXPECT_EQ(result.tasks[0].chosen, meter_.only_faster);
+  EXPECT_EQ(meter_.thorough, 1u);
+  std::size_t trials = 0;
+  for (const TaskResult& task : result.tasks) trials += task.trials.size();
+  EXPECT_EQ(store_.schedules(target_.name)->size(), trials);
 }
 
 TEST_F(Tune, ResumesWithoutMeasuringAgain) {
