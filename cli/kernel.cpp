@@ -8,12 +8,14 @@
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "cli/store_flags.h"
 #include "examples/catalog.h"
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/driver/gpu_kernel.h"
 #include "tessera/driver/kernel.h"
+#include "tessera/driver/tune_kernel.h"
 #include "tessera/lower/lower.h"
 #include "tessera/lower/short_form.h"
 #include "tessera/machine/machine.h"
@@ -34,6 +36,7 @@ struct KernelOptions {
   double tolerance = -1;
   int threads = 1;
   bool checked = false, tf32 = false;
+  StoreFlags store;
 
   bool is_for_gpu() const { return target != "cpu"; }
 };
@@ -44,6 +47,7 @@ struct KernelSource {
   std::vector<std::string> arguments = {};
   tile::Grid grid = {1, 1, 1};
   std::string schedule = {}, loops = {};  // of a definition
+  bool is_tuned = false;                  // has constants that a store has chosen
 };
 
 /// Kernel lowered from a definition on the tensors of --arg, by its schedule.
@@ -80,7 +84,9 @@ Expected<KernelSource> lowered_kernel(const KernelOptions& options) {
   return source;
 }
 
-Expected<KernelSource> find_kernel(const KernelOptions& options) {
+/// Finds the kernel; its constants are those of the arguments, or of a store that has tuned them.
+Expected<KernelSource> find_kernel(const KernelOptions& options,
+                                   const std::filesystem::path& store = {}) {
   if (!options.definition.empty()) {
     if (!options.kernel.empty())
       return Diagnostic{.id = "kernel-definition",
@@ -101,7 +107,15 @@ Expected<KernelSource> find_kernel(const KernelOptions& options) {
     source.arguments = example->arguments;
     source.grid = example->grid;
   } else if (std::filesystem::exists(options.kernel)) {
-    TESSERA_TRY(source.kernel, read_kernel(options.kernel));
+    TESSERA_TRY(std::vector<tile::Constant> constants, constants_of(options.arguments));
+    if (!store.empty() && std::filesystem::path(options.kernel).extension() == ".tile") {
+      KernelText text{.arguments = options.arguments, .grid = options.grid};
+      TESSERA_TRY(text.text, read_text(options.kernel));
+      TESSERA_TRY(const auto tuned, tuned_constants(text, options.threads, store));
+      source.is_tuned = !tuned.empty();
+      constants.insert(constants.end(), tuned.begin(), tuned.end());
+    }
+    TESSERA_TRY(source.kernel, read_kernel(options.kernel, constants));
   } else {
     return Diagnostic{.id = "kernel-unknown",
                       .message = fmt::format("there is no kernel '{}'", options.kernel),
@@ -111,16 +125,7 @@ Expected<KernelSource> find_kernel(const KernelOptions& options) {
   // Arguments of the command line come last and take precedence.
   source.arguments.insert(source.arguments.end(), options.arguments.begin(),
                           options.arguments.end());
-  if (!options.grid.empty()) {
-    TESSERA_TRY(source.grid, parse_grid(options.grid));
-  }
   return source;
-}
-
-codegen::Options codegen_options(const KernelOptions& options) {
-  codegen::Options result{.checked = options.checked, .cache = options.cache};
-  if (options.precision == "fast") result.precision = codegen::Precision::Fast;
-  return result;
 }
 
 /// Checks that debug mode is only used for the CPU.
@@ -133,6 +138,34 @@ Expected<Done> check_target(const KernelOptions& options) {
       .id = "cli-target",
       .message = fmt::format("--checked is not supported with --target {}", options.target),
       .note = "kernel run compares with the interpreter, which checks every access"};
+}
+
+/// Kernel with the arguments and the grid of a launch.
+struct KernelLaunch {
+  KernelSource source;
+  KernelData data;
+};
+
+Expected<KernelLaunch> find_launch(const KernelOptions& options, const Context& context) {
+  TESSERA_TRY_DONE(check_target(options));
+  KernelLaunch launch;
+  TESSERA_TRY(launch.source,
+              find_kernel(options, options.is_for_gpu() ? std::filesystem::path()
+                                                        : existing_store(options.store, context)));
+  TESSERA_TRY(launch.data,
+              make_kernel_data(launch.source.kernel, {.arguments = launch.source.arguments,
+                                                      .seed = options.seed,
+                                                      .memory_limit = context.run_memory()}));
+  if (!options.grid.empty()) {
+    TESSERA_TRY(launch.source.grid, parse_grid(options.grid, launch.source.kernel, launch.data));
+  }
+  return launch;
+}
+
+codegen::Options codegen_options(const KernelOptions& options) {
+  codegen::Options result{.checked = options.checked, .cache = options.cache};
+  if (options.precision == "fast") result.precision = codegen::Precision::Fast;
+  return result;
 }
 
 Expected<GpuKernel> on_gpu(const tile::Kernel& kernel, const KernelData& data,
@@ -194,14 +227,10 @@ void show(const KernelOptions& options, Context& context) {
 }
 
 void run(const KernelOptions& options, Context& context) {
-  if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
-  const auto source = find_kernel(options);
-  if (!source) return context.fail(source.error());
-  const auto data = make_kernel_data(
-      source->kernel,
-      {.arguments = source->arguments, .seed = options.seed, .memory_limit = context.run_memory()});
-  if (!data) return context.fail(data.error());
-  KernelData expected = copy_of(*data), found = copy_of(*data);
+  const auto launch = find_launch(options, context);
+  if (!launch) return context.fail(launch.error());
+  const KernelSource* source = &launch->source;
+  KernelData expected = copy_of(launch->data), found = copy_of(launch->data);
   std::optional<GpuKernel> gpu;
   if (options.is_for_gpu()) {  // without a GPU, nothing is interpreted in vain
     auto compiled = on_gpu(source->kernel, found, options);
@@ -291,13 +320,10 @@ void bench_on_gpu(const KernelSource& source, const KernelData& data, const Kern
 }
 
 void bench_kernel(const KernelOptions& options, Context& context) {
-  if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
-  const auto source = find_kernel(options);
-  if (!source) return context.fail(source.error());
-  auto data = make_kernel_data(
-      source->kernel,
-      {.arguments = source->arguments, .seed = options.seed, .memory_limit = context.run_memory()});
-  if (!data) return context.fail(data.error());
+  auto launch = find_launch(options, context);
+  if (!launch) return context.fail(launch.error());
+  const KernelSource* source = &launch->source;
+  KernelData* data = &launch->data;
   if (options.is_for_gpu()) return bench_on_gpu(*source, *data, options, context);
   const auto code = codegen_options(options);
   const Stopwatch begin;
@@ -334,6 +360,8 @@ void bench_kernel(const KernelOptions& options, Context& context) {
   const double best = times.front(), median = times[times.size() / 2];
   if (context.json) {
     fmt::print("{}\n", nlohmann::json({{"kernel", source->kernel.name},
+                                       {"constants", constants_text(source->kernel.constants)},
+                                       {"tuned", source->is_tuned},
                                        {"compile_ms", compile_seconds * 1e3},
                                        {"from_cache", (*compiled)->from_cache()},
                                        {"best_us", best * 1e6},
@@ -346,10 +374,27 @@ void bench_kernel(const KernelOptions& options, Context& context) {
   }
   fmt::print("{}: compiled in {:.1f} ms{}\n", source->kernel.name, compile_seconds * 1e3,
              (*compiled)->from_cache() ? ", from the cache" : "");
+  if (!source->kernel.constants.empty())
+    fmt::print("{}{}\n", constants_text(source->kernel.constants),
+               source->is_tuned ? " (tuned)" : "");
   fmt::print(
       "best {:.2f} us, median {:.2f} us of {} launches; {:.2f} GB/s of arguments, {} bytes of "
       "scratch\n",
       best * 1e6, median * 1e6, times.size(), bytes / best / 1e9, (*compiled)->scratch_bytes());
+}
+
+void add_launch_flags(CLI::App* sub, KernelOptions* options) {
+  sub->add_option(
+      "--grid", options->grid,
+      "launch grid of up to three axes: 64 or 8,12; counts may use arguments, extents and "
+      "constants: ceil_div(out.0, BLOCK)");
+  sub->add_option("--seed", options->seed, "seed of the random memory content")
+      ->capture_default_str();
+  sub->add_option("--threads", options->threads, "number of threads, 0 for one per core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  sub->add_option("--cache", options->cache, "folder of the object code cache");
+  add_store_flag(*sub, options->store);
 }
 
 }  // namespace
@@ -381,10 +426,10 @@ void add_kernel(CLI::App& app, Context& context) {
                     "definition in index notation in place of a kernel, on the tensors of --arg");
     sub->add_option("--schedule", options->schedule,
                     "schedule file for --definition; see docs/schedules.md");
-    sub->add_option(
-           "--arg", options->arguments,
-           "argument: x=f32[128,64] is memory, n=1000 a number; after the extents, by [1,128] "
-           "sets strides, below 7 limits integers to 0 to 6")
+    sub->add_option("--arg", options->arguments,
+                    "argument: x=f32[128,64] is memory, n=1000 a number or a constant; after the "
+                    "extents, by [1,128] "
+                    "sets strides, below 7 limits integers to 0 to 6")
         ->type_name("NAME=VALUE");
     sub->add_option("--precision", options->precision, "accuracy of transcendental functions")
         ->check(CLI::IsMember({"exact", "fast"}))
@@ -398,15 +443,6 @@ void add_kernel(CLI::App& app, Context& context) {
                     "target: cpu, or cuda for the NVIDIA GPU of this computer")
         ->check(CLI::IsMember(targets))
         ->capture_default_str();
-  };
-  const auto add_launch = [&](CLI::App* sub) {
-    sub->add_option("--grid", options->grid, "launch grid of up to three axes: 64 or 8,12");
-    sub->add_option("--seed", options->seed, "seed of the random memory content")
-        ->capture_default_str();
-    sub->add_option("--threads", options->threads, "number of threads, 0 for one per core")
-        ->check(CLI::Range(0, 1024))
-        ->capture_default_str();
-    sub->add_option("--cache", options->cache, "folder of the object code cache");
   };
 
   add("list", "lists the example kernels", [](const KernelOptions&, Context& c) { list(c); });
@@ -434,7 +470,7 @@ void add_kernel(CLI::App& app, Context& context) {
 
   CLI::App* ran = add("run", "runs a kernel and compares it with the interpreter", run);
   add_source(ran);
-  add_launch(ran);
+  add_launch_flags(ran, options.get());
   add_target(ran, {"cpu", "cuda"});
   ran->add_option("--tolerance", options->tolerance,
                   "largest allowed error of floats, relative above 1 (default: by dtype)");
@@ -445,7 +481,7 @@ void add_kernel(CLI::App& app, Context& context) {
 
   CLI::App* timed = add("bench", "times a kernel", bench_kernel);
   add_source(timed);
-  add_launch(timed);
+  add_launch_flags(timed, options.get());
   add_target(timed, {"cpu", "cuda"});
   timed->footer(
       "Examples:\n  tessera kernel bench softmax --threads 2\n"

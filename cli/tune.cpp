@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/report.h"
+#include "cli/tune_kernel.h"
 #include "tessera/driver/event_records.h"
 #include "tessera/driver/tune_model.h"
 
@@ -19,6 +20,10 @@ struct TuneFlags {
   ReportFlags report;
   std::uint64_t seed = 1;
   int rows = 20;
+  std::vector<std::string> arguments;  // of a kernel
+  std::string grid;
+
+  bool is_kernel() const { return std::filesystem::path(model).extension() == ".tile"; }
 };
 
 /// Tasks by the time that they have in a run of the model, the longest first.
@@ -41,14 +46,14 @@ nlohmann::json tuned_json(const TunedModel& tuned) {
                      {"uses", task.uses},
                      {"space", task.space.size()},
                      {"default_seconds", result.default_seconds},
-                     {"default", lower::to_text(task.usual)},
+                     {"default", task.space[task.usual].schedule},
                      {"trials", result.trials.size()},
                      {"known", result.known},
                      {"failed", result.failed},
                      {"ratio", result.ratio},
                      {"ratio_low", result.low},
                      {"ratio_high", result.high}});
-    if (result.chosen) tasks.back()["schedule"] = lower::to_text(*result.chosen);
+    if (result.chosen) tasks.back()["schedule"] = task.space[*result.chosen].schedule;
   }
   nlohmann::json object = {{"target", tuned.target},
                            {"tasks", std::move(tasks)},
@@ -78,7 +83,7 @@ void print_tuned(const TunedModel& tuned, int rows) {
     fmt::print("{:>10.4f} {:>6.3f} {:>7} {:>7}  {} [{}]\n",
                1e3 * task.uses * result.default_seconds, result.ratio,
                result.trials.size() + result.known, task.space.size(), task.what,
-               lower::to_text(result.chosen.value_or(task.usual)));
+               task.space[result.chosen.value_or(task.usual)].schedule);
   }
   if (static_cast<int>(order.size()) > rows)
     fmt::print("  … and {} more (--rows)\n", order.size() - static_cast<std::size_t>(rows));
@@ -122,7 +127,28 @@ Expected<Done> report_tuning(const TuneFlags& flags, const TuningOutcome& outcom
   return write_report(log, flags.report);
 }
 
+Expected<Done> tune_kernel_command(const TuneFlags& flags, Context& context) {
+  if (flags.compile.target != "cpu")
+    return Diagnostic{.id = "cli-target",
+                      .message = fmt::format("kernels are not tuned for {}", flags.compile.target),
+                      .note = "they are tuned for the CPU of this computer"};
+  return tune_kernel_command({.kernel = flags.model,
+                              .budget = flags.budget,
+                              .grid = flags.grid,
+                              .arguments = flags.arguments,
+                              .seed = flags.seed,
+                              .threads = flags.compile.threads,
+                              .rows = flags.rows,
+                              .report = flags.report},
+                             flags.compile.store, context);
+}
+
 Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
+  if (flags.is_kernel()) return tune_kernel_command(flags, context);
+  if (!flags.arguments.empty() || !flags.grid.empty())
+    return Diagnostic{.id = "kernel-argument",
+                      .message = "--arg and --grid are for kernels",
+                      .note = "a kernel is a file of tile text, *.tile"};
   TESSERA_TRY_DONE(context.start(Limits::Program));
   TESSERA_TRY(const InputOptions given, input_options(flags.inputs, context));
   ProgressLine line(context);
@@ -133,13 +159,7 @@ Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
   TESSERA_TRY(options.tune.seconds, parse_seconds(flags.budget));
   options.tune.seed = flags.seed;
   options.tune.stop = &context.stop;
-  options.tune.progress = [&line](const tune::Progress& now) {
-    line.show(
-        static_cast<std::size_t>(10 * std::min(now.seconds, now.budget)),
-        static_cast<std::size_t>(10 * now.budget) + 1,
-        fmt::format("of the budget, {} tasks, {} candidates, {:.3f} ms -> {:.3f} ms so far",
-                    now.tasks, now.trials, 1e3 * now.default_seconds, 1e3 * now.best_seconds));
-  };
+  options.tune.progress = show_progress(line);
   TESSERA_TRY(const Model model, load_model(flags.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const TunedModel tuned, tune_model(model, shapes, options));
@@ -158,12 +178,25 @@ Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
 
 void add_tune(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "tune", "measures schedules of a model's kernels on this computer and stores the fastest");
+      "tune",
+      "measures schedules of a model's kernels, or tile sizes of a kernel, on this computer and "
+      "stores the fastest");
   auto flags = std::make_shared<TuneFlags>();
-  command->add_option("model", flags->model, "ONNX file, or graph in text form")->required();
+  command
+      ->add_option("model", flags->model,
+                   "ONNX file, graph in text form, or kernel in tile text (*.tile)")
+      ->required();
   command->add_option("--budget", flags->budget, "time budget, for example 60s or 5m")
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "seed of the random choices")->capture_default_str();
+  command
+      ->add_option("--arg", flags->arguments,
+                   "argument of a kernel, as for tessera kernel bench; a constant that is given is "
+                   "not tuned")
+      ->type_name("NAME=VALUE");
+  command->add_option(
+      "--grid", flags->grid,
+      "launch grid of a kernel, which may use its constants: ceil_div(out.0, BLOCK)");
   add_report_flags(*command, flags->report);
   command->add_option("--rows", flags->rows, "number of tasks to show")
       ->check(CLI::Range(1, 1000000))
@@ -175,6 +208,8 @@ void add_tune(CLI::App& app, Context& context) {
       "Example:\n"
       "  tessera tune resnet50.onnx --budget 2m --threads 1\n"
       "  tessera run resnet50.onnx --threads 1 --explain\n"
+      "  tessera tune add.tile --arg 'x=f32[100000]' --arg 'out=f32[100000]' --grid "
+      "'ceil_div(out.0, BLOCK)'\n"
       "\n"
       "Every measurement is stored (--store), so that tuning can be continued, also after Ctrl-C.\n"
       "Compiling with the same store, target machine and number of threads uses the schedules\n"

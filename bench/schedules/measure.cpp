@@ -144,40 +144,48 @@ machine::Machine one_core() {
   return machine;
 }
 
-Expected<tune::Task> task_of(const ContractionShape& shape) {
-  TESSERA_TRY(lower::Group group, group_of(shape));
-  TESSERA_TRY(const lower::GroupCode code, lower::lower_group(group, one_core()));
-  tune::Task task{.key = shape.text(), .what = shape.text(), .group = std::move(group)};
+Expected<tune::GroupTask> task_of(const ContractionShape& shape,
+                                  const std::vector<lower::GroupSchedule>& others = {}) {
+  tune::GroupTask task;
+  task.key = task.what = shape.text();
+  TESSERA_TRY(task.group, group_of(shape));
+  TESSERA_TRY(const lower::GroupCode code, lower::lower_group(task.group, one_core()));
   if (!code.schedule)
     return Diagnostic{.id = "no-schedule", .message = "the group has no schedule"};
-  task.usual = *code.schedule;
-  task.space = lower::schedule_space(task.group, one_core(), {});
-  std::erase_if(task.space, [](const lower::ScheduleCandidate& one) {
+  auto space = lower::schedule_space(task.group, one_core(), {});
+  std::erase_if(space, [](const lower::ScheduleCandidate& one) {
     return !std::holds_alternative<lower::ContractionSchedule>(one.schedule) &&
            !std::holds_alternative<lower::WinogradSchedule>(one.schedule);
   });
+  for (const lower::GroupSchedule& other : others)
+    if (std::ranges::find(space, other, &lower::ScheduleCandidate::schedule) == space.end())
+      space.push_back({other, 0});
+  task.set_space(space, *code.schedule);
   return task;
 }
 
 /// Candidates to measure: those that the learned model predicts to be the fastest, where there is
 /// one, the lowest estimates of each strategy, and random ones, most of them from the better half.
-std::vector<lower::GroupSchedule> sample(const tune::Task& task, std::size_t count, Rng& rng) {
-  std::vector<std::vector<lower::GroupSchedule>> strategies(2);
-  for (const lower::ScheduleCandidate& one : task.space)
-    strategies[one.schedule.index() == 0 ? 0 : 1].push_back(one.schedule);
-  std::vector<lower::GroupSchedule> chosen;
-  const auto add = [&](const lower::GroupSchedule& schedule) {
-    if (schedule != task.usual && std::ranges::find(chosen, schedule) == chosen.end())
-      chosen.push_back(schedule);
+std::vector<std::size_t> sample(const tune::GroupTask& task, std::size_t count, Rng& rng) {
+  std::vector<std::vector<std::size_t>> strategies(2);
+  std::vector<lower::ScheduleCandidate> space;
+  for (std::size_t i = 0; i < task.schedules.size(); ++i) {
+    strategies[task.schedules[i].index() == 0 ? 0 : 1].push_back(i);
+    space.push_back({task.schedules[i], task.space[i].cycles});
+  }
+  std::vector<std::size_t> chosen;
+  const auto add = [&](std::size_t candidate) {
+    if (candidate != task.usual && std::ranges::find(chosen, candidate) == chosen.end())
+      chosen.push_back(candidate);
   };
-  if (const auto analytic = lower::analytic_schedule(task.group, one_core(), {})) add(*analytic);
-  const auto times = lower::predicted_times(task.group, one_core(), {}, task.space);
+  if (const auto analytic = lower::analytic_schedule(task.group, one_core(), {}))
+    if (const auto position = tune::position_of(task, lower::to_text(*analytic))) add(*position);
+  const auto times = lower::predicted_times(task.group, one_core(), {}, space);
   std::vector<std::pair<double, std::size_t>> ranked;
   for (std::size_t i = 0; i < times.size(); ++i)
     if (times[i]) ranked.emplace_back(*times[i], i);
   std::ranges::sort(ranked);
-  for (std::size_t i = 0; i < ranked.size() && i < count / 4; ++i)
-    add(task.space[ranked[i].second].schedule);
+  for (std::size_t i = 0; i < ranked.size() && i < count / 4; ++i) add(ranked[i].second);
   for (const auto& of : strategies) {
     if (of.empty()) continue;
     const std::size_t all = of.size(), share = strategies[1].empty() ? count : (count + 1) / 2;
@@ -202,16 +210,20 @@ struct ShapeTimes {
   double usual = std::numeric_limits<double>::infinity();
   std::vector<double> seconds = {};  // infinite: it could not be measured
 };
-ShapeTimes measured(const tune::Task& task, const std::vector<lower::GroupSchedule>& schedules,
-                    tune::Meter& meter, std::size_t passes) {
+ShapeTimes measured(const tune::GroupTask& task, const std::vector<std::size_t>& candidates,
+                    std::size_t passes) {
   constexpr std::size_t kBatch = 8;
+  const auto meter =
+      tune::process_meter(std::span(&task, 1), {.code = {.machine = one_core(), .threads = 1},
+                                                .seconds_per_candidate = 0.015,
+                                                .weight_bytes = 8 << 20});
   ShapeTimes times;
-  times.seconds.assign(schedules.size(), std::numeric_limits<double>::infinity());
+  times.seconds.assign(candidates.size(), std::numeric_limits<double>::infinity());
   for (std::size_t pass = 0; pass < passes; ++pass)
-    for (std::size_t first = 0; first < schedules.size(); first += kBatch) {
+    for (std::size_t first = 0; first < candidates.size(); first += kBatch) {
       const std::span batch =
-          std::span(schedules).subspan(first, std::min(kBatch, schedules.size() - first));
-      const auto timings = meter.measure(task, batch, tune::Meter::Effort::Quick);
+          std::span(candidates).subspan(first, std::min(kBatch, candidates.size() - first));
+      const auto timings = meter->measure(0, batch, tune::Meter::Effort::Quick);
       for (std::size_t k = 0; k < batch.size(); ++k) {
         if (timings[k].status != tune::CandidateTiming::Status::Measured) continue;
         const cost::ScheduleTiming& t = timings[k].timing;
@@ -238,20 +250,15 @@ Candidates candidates_of(const std::string& table) {
   return all;
 }
 
-std::unique_ptr<tune::Meter> one_core_meter() {
-  return tune::process_meter({.code = {.machine = one_core(), .threads = 1},
-                              .seconds_per_candidate = 0.015,
-                              .weight_bytes = 8 << 20});
-}
-
 /// Appends the times of the candidates of a shape, and its default schedule.
-void print_times(std::ofstream& out, const tune::Task& task,
-                 const std::vector<lower::GroupSchedule>& schedules, const ShapeTimes& times) {
-  for (std::size_t k = 0; k < schedules.size(); ++k)
+void print_times(std::ofstream& out, const tune::GroupTask& task,
+                 const std::vector<std::size_t>& candidates, const ShapeTimes& times) {
+  for (std::size_t k = 0; k < candidates.size(); ++k)
     if (std::isfinite(times.seconds[k]))
-      out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", task.key, lower::to_text(schedules[k]),
-                         times.seconds[k] / times.usual, 1e6 * times.usual);
-  out << fmt::format("{} | {} | 1 | 0\n", task.key, lower::to_text(task.usual));
+      out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", task.key,
+                         task.space[candidates[k]].schedule, times.seconds[k] / times.usual,
+                         1e6 * times.usual);
+  out << fmt::format("{} | {} | 1 | 0\n", task.key, task.space[task.usual].schedule);
   out.flush();
 }
 
@@ -264,12 +271,14 @@ std::set<std::string> shapes_of(const std::string& table) {
 int repeat(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
-  const auto meter = one_core_meter();
-  for (auto& [shape, schedules] : candidates_of(options.from)) {
-    const auto task = task_of(ContractionShape::parse(shape));
+  for (const auto& [shape, schedules] : candidates_of(options.from)) {
+    const auto task = task_of(ContractionShape::parse(shape), schedules);
     if (!task || known.contains(shape)) continue;
-    std::erase(schedules, task->usual);
-    print_times(out, *task, schedules, measured(*task, schedules, *meter, options.passes));
+    std::vector<std::size_t> candidates;
+    for (const lower::GroupSchedule& schedule : schedules)
+      if (const auto position = tune::position_of(*task, lower::to_text(schedule)))
+        if (*position != task->usual) candidates.push_back(*position);
+    print_times(out, *task, candidates, measured(*task, candidates, options.passes));
     fmt::print(stderr, "{}\n", shape);
   }
   return 0;
@@ -278,7 +287,6 @@ int repeat(const std::string& table, const Options& options) {
 int measure(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
-  const auto meter = one_core_meter();
   Rng rng(options.seed);
   for (std::size_t i = 0; i < options.shapes; ++i) {
     const ContractionShape shape = draw(rng);
@@ -286,8 +294,8 @@ int measure(const std::string& table, const Options& options) {
     if (known.contains(shape.text())) continue;
     const auto task = task_of(shape);
     if (!task || task->space.size() < 4) continue;
-    const std::vector<lower::GroupSchedule> schedules = sample(*task, options.candidates, own);
-    print_times(out, *task, schedules, measured(*task, schedules, *meter, options.passes));
+    const std::vector<std::size_t> candidates = sample(*task, options.candidates, own);
+    print_times(out, *task, candidates, measured(*task, candidates, options.passes));
     fmt::print(stderr, "{} of {}: {}\n", i + 1, options.shapes, shape.text());
   }
   return 0;

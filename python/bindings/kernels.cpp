@@ -2,9 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include "python/bindings/array.h"
@@ -24,10 +27,27 @@ struct KernelHandle {
   std::shared_ptr<const codegen::CompiledKernel> compiled;
 };
 
+/// Values of the constants of a kernel, by name.
+using Constants = std::map<std::string, std::int64_t>;
+
+tile::Kernel parsed(const std::string& text, const Constants& constants) {
+  std::vector<tile::Constant> values;
+  for (const auto& [name, value] : constants) values.push_back({name, value});
+  tile::Kernel kernel = value_or_throw(tile::parse_kernel(text, "kernel", values));
+  for (const tile::Constant& one : values)
+    if (std::ranges::find(kernel.constants, one.name, &tile::Constant::name) ==
+        kernel.constants.end())
+      throw DiagnosticError(
+          {.id = "kernel-argument",
+           .where = {.item = one.name},
+           .message = fmt::format("{} has no constant {}", kernel.name, one.name)});
+  return kernel;
+}
+
 KernelHandle compile(const std::string& text, bool checked, const std::string& precision,
-                     const std::filesystem::path& cache) {
+                     const std::filesystem::path& cache, const Constants& constants) {
   const nb::gil_scoped_release nogil;
-  const tile::Kernel kernel = value_or_throw(tile::parse_kernel(text, "kernel"));
+  const tile::Kernel kernel = parsed(text, constants);
   return {value_or_throw(codegen::compile(
       kernel,
       {.precision = precision == "fast" ? codegen::Precision::Fast : codegen::Precision::Exact,
@@ -84,7 +104,7 @@ void bind_kernels(nb::module_& module) {
       .def_prop_ro("name",
                    [](const KernelHandle& handle) { return handle.compiled->kernel().name; })
       .def("text", [](const KernelHandle& handle) { return to_text(handle.compiled->kernel()); });
-  module.def("kernel", compile, "text"_a, "checked"_a, "precision"_a, "cache"_a);
+  module.def("kernel", compile, "text"_a, "checked"_a, "precision"_a, "cache"_a, "constants"_a);
 }
 
 }  // namespace tessera::python

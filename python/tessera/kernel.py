@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Union
+from typing import Mapping, Optional, Union
 
 from . import _cache, _tessera
 
@@ -41,11 +41,13 @@ def kernel(
     checked: bool = False,
     precision: str = "exact",
     cache: Union[str, os.PathLike, None] = "default",
+    constants: Optional[Mapping[str, int]] = None,
 ) -> Kernel:
     """Compiles a kernel for this computer.
 
     checked: debug mode, in which every access is checked against the memory of its argument
     precision: of exp and the like, "exact" or "fast"
+    constants: values of the kernel's constants (BLOCK: const = 1024) in place of their defaults
 
     >>> negate = ts.kernel('''kernel negate(x: *f32) {
     ...   lane: i64[4] = iota()
@@ -62,4 +64,5 @@ def kernel(
     """
     if precision not in ("exact", "fast"):
         raise ValueError(f"precision is 'exact' or 'fast', not {precision!r}")
-    return Kernel(_tessera.kernel(text, checked, precision, _cache.folder(cache)), threads or _tessera.cores())
+    handle = _tessera.kernel(text, checked, precision, _cache.folder(cache), dict(constants or {}))
+    return Kernel(handle, threads or _tessera.cores())

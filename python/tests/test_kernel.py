@@ -36,6 +36,21 @@ def test_a_kernel_runs_on_arrays(checked):
     assert k.name == "add" and "offset" in str(k)
 
 
+def test_constants_have_defaults_and_other_values():
+    text = """kernel fill(out: view i64[?], BLOCK: const = 4) {
+      v: i64[BLOCK] = BLOCK
+      vstore(out, mul(pid(), BLOCK), v)
+    }"""
+    for constants, block in [(None, 4), ({"BLOCK": 16}, 16)]:
+        out = np.zeros(64, np.int64)
+        ts.kernel(text, cache=None, constants=constants)[64 // block](out)
+        assert (out == block).all()
+    with pytest.raises(ts.Error, match="fill has no constant BLOK"):
+        ts.kernel(text, cache=None, constants={"BLOK": 8})
+    with pytest.raises(ts.Error, match="constant BLOCK is 0"):
+        ts.kernel(text, cache=None, constants={"BLOCK": 0})
+
+
 def test_mistakes_are_diagnostics():
     k = ts.kernel(ADD, checked=True, cache=None)
     x = np.ones(64, np.float32)

@@ -208,6 +208,30 @@ void set_gain(const RewriteGain& gain, auto& record) {
   record.measured = gain.measured;
 }
 
+void add_tuning_task(report::EventLog& log, std::int64_t id, const tune::Task& task,
+                     const tune::TaskResult& result, std::vector<std::string> names) {
+  log.add(report::TuningTask{.id = id,
+                             .key = task.key,
+                             .what = task.what,
+                             .names = std::move(names),
+                             .uses = task.uses,
+                             .space = static_cast<std::int64_t>(task.space.size()),
+                             .known = static_cast<std::int64_t>(result.known),
+                             .failed = static_cast<std::int64_t>(result.failed),
+                             .default_ms = 1e3 * result.default_seconds,
+                             .default_schedule = task.space[task.usual].schedule,
+                             .schedule = result.chosen ? task.space[*result.chosen].schedule : "",
+                             .ratio = result.ratio,
+                             .ratio_low = result.low,
+                             .ratio_high = result.high});
+  for (const tune::Trial& trial : result.trials)
+    log.add(report::Trial{.task = id,
+                          .schedule = task.space[trial.candidate].schedule,
+                          .at = trial.at,
+                          .predicted = trial.predicted,
+                          .ratio = trial.ratio});
+}
+
 std::string graph_text(const Graph& graph) {
   return to_text(graph, {.inline_limit = 16});
 }
@@ -232,31 +256,23 @@ void add_tuning(report::EventLog& log, const TunedModel& tuned, const CompiledMo
     for (std::size_t i = 0; i < compiled->report.steps.size(); ++i)
       if (const auto& group = compiled->report.steps[i].group; group != nullptr)
         names.emplace(group->key, compiled->program.notes[i].names);
-  for (std::size_t i = 0; i < tuned.tasks.size(); ++i) {
-    const tune::Task& task = tuned.tasks[i];
-    const tune::TaskResult& result = tuned.result.tasks[i];
-    const auto id = static_cast<std::int64_t>(i);
-    log.add(report::TuningTask{.id = id,
-                               .key = task.key,
-                               .what = task.what,
-                               .names = names[task.key],
-                               .uses = task.uses,
-                               .space = static_cast<std::int64_t>(task.space.size()),
-                               .known = static_cast<std::int64_t>(result.known),
-                               .failed = static_cast<std::int64_t>(result.failed),
-                               .default_ms = 1e3 * result.default_seconds,
-                               .default_schedule = lower::to_text(task.usual),
-                               .schedule = result.chosen ? lower::to_text(*result.chosen) : "",
-                               .ratio = result.ratio,
-                               .ratio_low = result.low,
-                               .ratio_high = result.high});
-    for (const tune::Trial& trial : result.trials)
-      log.add(report::Trial{.task = id,
-                            .schedule = lower::to_text(task.space[trial.candidate].schedule),
-                            .at = trial.at,
-                            .predicted = trial.predicted,
-                            .ratio = trial.ratio});
-  }
+  for (std::size_t i = 0; i < tuned.tasks.size(); ++i)
+    add_tuning_task(log, static_cast<std::int64_t>(i), tuned.tasks[i], tuned.result.tasks[i],
+                    names[tuned.tasks[i].key]);
+}
+
+void add_tuning(report::EventLog& log, const TunedKernel& tuned) {
+  const tune::TaskResult& result = tuned.outcome();
+  log.add(report::Tuning{.target = tuned.target,
+                         .stopped_by = std::string(tune::to_string(tuned.result.end)),
+                         .seconds = tuned.result.seconds,
+                         .default_ms = 1e3 * result.default_seconds,
+                         .tuned_ms = 1e3 * result.default_seconds * result.ratio,
+                         .kept = true,
+                         .ratio = result.ratio,
+                         .ratio_low = result.low,
+                         .ratio_high = result.high});
+  add_tuning_task(log, 0, tuned.task, result, {});
 }
 
 void add_model(report::EventLog& log, const Model& model, const std::string& file) {

@@ -7,6 +7,7 @@
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/prove.h"
 #include "tessera/driver/step_profile.h"
+#include "tessera/driver/tune_kernel.h"
 #include "tessera/driver/tune_model.h"
 #include "tessera/report/event_log.h"
 
@@ -71,6 +72,8 @@ Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of);
 /// Tuning: tasks and the candidates that were measured. Tasks have the ONNX names of the compiled
 /// model's steps, if it is given.
 void add_tuning(report::EventLog& log, const TunedModel& tuned, const CompiledModel* compiled);
+/// Adds the tuning of a kernel: the candidates and the choice.
+void add_tuning(report::EventLog& log, const TunedKernel& tuned);
 
 /// Equivalence check of two model files.
 struct ProofRecords {

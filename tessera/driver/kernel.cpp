@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tessera/driver/element_differences.h"
+#include "tessera/expr/text.h"
 #include "tessera/support/file.h"
 #include "tessera/support/lexer.h"
 #include "tessera/support/rng.h"
@@ -127,32 +128,44 @@ Expected<tile::Argument> number_of(const std::string& name, DType dtype, const S
   return tile::Argument::integer(dtype, *spec.integer);
 }
 
-}  // namespace
-
-Expected<tile::Kernel> read_kernel(const std::filesystem::path& path) {
-  TESSERA_TRY(const std::string text, read_text(path));
-  if (path.extension() == ".ttir") return triton::kernel_of(text, path.string());
-  return tile::parse_kernel(text, path.string());
+/// Integers that the grid of a launch may depend on: constants, arguments, and extents of memory
+/// (`x.0`).
+std::map<std::string, std::uint64_t> launch_names(const tile::Kernel& kernel,
+                                                  const KernelData& data) {
+  std::map<std::string, std::uint64_t> names;
+  for (const tile::Constant& one : kernel.constants)
+    names[one.name] = static_cast<std::uint64_t>(one.value);
+  for (std::size_t i = 0; i < data.arguments.size(); ++i) {
+    const tile::Argument& argument = data.arguments[i];
+    const std::string& name = kernel.values[kernel.params()[i]].name;
+    if (argument.type.is_number()) {
+      if (!is_float(argument.type.dtype) && argument.literal.integer >= 0)
+        names[name] = static_cast<std::uint64_t>(argument.literal.integer);
+      continue;
+    }
+    const tile::Extents& shape = argument.type.shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      names[fmt::format("{}.{}", name, axis)] = static_cast<std::uint64_t>(shape[axis]);
+  }
+  return names;
 }
 
-Expected<tile::Grid> parse_grid(std::string_view text) {
-  tile::Grid grid = {1, 1, 1};
-  Lexer lexer(text);
-  for (std::size_t axis = 0;; ++axis) {
-    auto count = lexer.integer("a number of programs");
-    if (!count || axis >= grid.size() || *count < 0) {
-      return Diagnostic{.id = "kernel-grid",
-                        .message = fmt::format("'{}' is not a grid", text),
-                        .note = "a grid is one to three counts, such as 64 or 8,12"};
-    }
-    grid[axis] = *count;
-    if (lexer.end()) return grid;
-    if (!lexer.accept(",")) {
-      return Diagnostic{.id = "kernel-grid",
-                        .message = fmt::format("'{}' is not a grid", text),
-                        .note = "a grid is one to three counts, such as 64 or 8,12"};
-    }
+}  // namespace
+
+Expected<tile::Kernel> read_kernel(const std::filesystem::path& path,
+                                   const std::vector<tile::Constant>& constants) {
+  TESSERA_TRY(const std::string text, read_text(path));
+  if (path.extension() == ".ttir") return triton::kernel_of(text, path.string());
+  return tile::parse_kernel(text, path.string(), constants);
+}
+
+Expected<std::vector<tile::Constant>> constants_of(const std::vector<std::string>& arguments) {
+  std::vector<tile::Constant> constants;
+  for (const std::string& argument : arguments) {
+    TESSERA_TRY(const auto spec, parse_spec(argument));
+    if (spec.second.integer) constants.push_back({spec.first, *spec.second.integer});
   }
+  return constants;
 }
 
 Expected<KernelData> make_kernel_data(const tile::Kernel& kernel,
@@ -208,6 +221,7 @@ Expected<KernelData> make_kernel_data(const tile::Kernel& kernel,
     argument.data = data.memory.back().data();
     data.arguments.push_back(std::move(argument));
   }
+  for (const tile::Constant& one : kernel.constants) specs.erase(one.name);
   if (!specs.empty()) {
     const std::string& name = specs.begin()->first;
     return bad_argument(name, fmt::format("{} has no parameter {}", kernel.name, name));
@@ -221,6 +235,29 @@ KernelData copy_of(const KernelData& data) {
     if (!copy.arguments[i].type.is_number()) copy.arguments[i].data = copy.memory[i].data();
   }
   return copy;
+}
+
+Expected<tile::Grid> parse_grid(std::string_view text, const tile::Kernel& kernel,
+                                const KernelData& data) {
+  const auto bad = [&](const std::string& reason) {
+    return Diagnostic{.id = "kernel-grid",
+                      .message = fmt::format("'{}' is not a grid: {}", text, reason),
+                      .note = "a grid is one to three counts, such as 64 or 8,12",
+                      .help = "counts may use arguments: ceil_div(out.0, BLOCK)"};
+  };
+  Lexer lexer(text);
+  for (const auto& [name, value] : launch_names(kernel, data)) lexer.define(name, value);
+  tile::Grid grid = {1, 1, 1};
+  for (std::size_t axis = 0; axis < grid.size(); ++axis) {
+    const auto count = parse_dim(lexer);
+    if (!count) return bad(count.error().message);
+    if (!count->constant() || *count->constant() < 0)
+      return bad(fmt::format("{} is not a count", count->to_string()));
+    grid[axis] = *count->constant();
+    if (lexer.end()) return grid;
+    if (!lexer.accept(",")) return bad(lexer.expected("the end of the text").message);
+  }
+  return bad("it has more than three axes");
 }
 
 KernelComparison compare(const tile::Kernel& kernel, const KernelData& expected,

@@ -14,10 +14,11 @@
 namespace tessera {
 
 /// Reads a kernel from a file of tile text, or of Triton's IR if its name ends in .ttir.
-Expected<tile::Kernel> read_kernel(const std::filesystem::path& path);
+Expected<tile::Kernel> read_kernel(const std::filesystem::path& path,
+                                   const std::vector<tile::Constant>& constants = {});
 
-/// Parses a launch grid: `4`, `4,2`, `4,2,8`.
-Expected<tile::Grid> parse_grid(std::string_view text);
+/// Integers among descriptions of arguments, which may be values of constants: `BLOCK=512`.
+Expected<std::vector<tile::Constant>> constants_of(const std::vector<std::string>& arguments);
 
 /// Kernel arguments that own their memory.
 struct KernelData {
@@ -28,7 +29,7 @@ struct KernelData {
 /// Descriptions of kernel arguments: `x=f32[128, 64]` is memory with seeded random content (floats
 /// between -2 and 2, integers from 0 to 99), `n=1000` is a number. After the extents, `by [1, 128]`
 /// gives the strides of a view, and `below 7` limits integers to 0 to 6. Views with static extents
-/// need no description.
+/// and constants of the kernel need no description.
 struct KernelDataOptions {
   std::vector<std::string> arguments = {};
   std::uint64_t seed = 1;
@@ -37,6 +38,11 @@ struct KernelDataOptions {
 Expected<KernelData> make_kernel_data(const tile::Kernel& kernel, const KernelDataOptions& options);
 /// Deep copy of the arguments and their memory.
 KernelData copy_of(const KernelData& data);
+
+/// Parses a launch grid of one to three axes: `4`, `4,2`, `ceil_div(out.0, BLOCK), heads`. Names
+/// are integer arguments, extents of memory arguments, and constants of the kernel.
+Expected<tile::Grid> parse_grid(std::string_view text, const tile::Kernel& kernel,
+                                const KernelData& data);
 
 /// Comparison of machine code with the interpreter, per argument.
 struct KernelComparison {

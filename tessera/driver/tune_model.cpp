@@ -18,14 +18,6 @@ double seconds_of(const TunedModel& tuned, bool with_chosen) {
   return sum;
 }
 
-Expected<Done> introduce(cost::Store& store, cost::Target target) {
-  TESSERA_TRY(const std::optional<cost::Target> found, store.find(target.name));
-  if (found) return Done{};
-  target.flops_per_second = machine::measured_peak() * target.threads;
-  target.bytes_per_second = machine::measured_bandwidth() * std::min(target.threads, 4);
-  return store.put(target);
-}
-
 /// Times the whole program with and without the chosen schedules, and gives them up if it is
 /// slower.
 Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& code,
@@ -33,7 +25,8 @@ Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& co
   program::ScheduleBook book;
   for (std::size_t i = 0; i < tuned.tasks.size(); ++i)
     if (const auto& chosen = tuned.result.tasks[i].chosen)
-      book.entries.insert_or_assign(tuned.tasks[i].key, program::ScheduleBook::Entry{*chosen, ""});
+      book.entries.insert_or_assign(
+          tuned.tasks[i].key, program::ScheduleBook::Entry{tuned.tasks[i].schedules[*chosen], ""});
   if (book.entries.empty()) return Done{};
   cost::CompareOptions how{.code = code, .blocks = 30, .block_seconds = 0.03, .stop = code.stop};
   how.b_schedules = std::make_shared<const program::ScheduleBook>(std::move(book));
@@ -54,6 +47,14 @@ Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& co
 }
 
 }  // namespace
+
+Expected<Done> add_target(cost::Store& store, cost::Target target) {
+  TESSERA_TRY(const std::optional<cost::Target> found, store.find(target.name));
+  if (found) return Done{};
+  target.flops_per_second = machine::measured_peak() * target.threads;
+  target.bytes_per_second = machine::measured_bandwidth() * std::min(target.threads, 4);
+  return store.put(target);
+}
 
 double TunedModel::default_seconds() const {
   return seconds_of(*this, false);
@@ -81,12 +82,14 @@ Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
   const cost::Target target = cost::target_of(code.machine, code.threads);
   tuned.target = target.name;
   TESSERA_TRY(cost::Store store, cost::Store::open(options.store));
-  TESSERA_TRY_DONE(introduce(store, target));
-  const std::unique_ptr<tune::Meter> meter =
-      tune::process_meter({.code = code,
-                           .weight_bytes = std::clamp<std::int64_t>(weights, 1 << 20, kMostWeights),
-                           .stop = options.tune.stop});
-  TESSERA_TRY(tuned.result, tune::tune(tuned.tasks, *meter, store, target.name, options.tune));
+  TESSERA_TRY_DONE(add_target(store, target));
+  const std::unique_ptr<tune::Meter> meter = tune::process_meter(
+      tuned.tasks, {.code = code,
+                    .weight_bytes = std::clamp<std::int64_t>(weights, 1 << 20, kMostWeights),
+                    .stop = options.tune.stop});
+  std::vector<const tune::Task*> tasks;
+  for (const tune::GroupTask& task : tuned.tasks) tasks.push_back(&task);
+  TESSERA_TRY(tuned.result, tune::tune(tasks, *meter, store, target.name, options.tune));
   if (tuned.result.end != tune::TuneResult::End::Stopped)
     TESSERA_TRY_DONE(check_whole(optimized.graph, code, store, tuned));
   return tuned;

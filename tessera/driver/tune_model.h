@@ -6,6 +6,7 @@
 
 #include "tessera/cost/model.h"
 #include "tessera/driver/compile_model.h"
+#include "tessera/tune/group_task.h"
 #include "tessera/tune/tune.h"
 
 namespace tessera {
@@ -20,7 +21,7 @@ struct TuneModelOptions {
 /// Tasks of a tuned model and what came of them.
 struct TunedModel {
   std::string target = {};
-  std::vector<tune::Task> tasks = {};
+  std::vector<tune::GroupTask> tasks = {};
   tune::TuneResult result = {};
   /// Whole program with the chosen schedules over that with the default ones, interleaved; none
   /// where nothing was chosen, or tuning was stopped.
@@ -35,6 +36,9 @@ struct TunedModel {
 /// program turns out to be slower beyond the confidence interval, the default schedules stay.
 Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                                 const TuneModelOptions& options);
+
+/// Adds a target to a store that does not know it, with the measured speed of this computer.
+Expected<Done> add_target(cost::Store& store, cost::Target target);
 
 /// Chosen schedules of a store for the target of these options; null where there is no store or
 /// none was chosen.

@@ -61,6 +61,20 @@ Lexer::Lexer(std::string_view text, std::string file) : text_(text), file_(std::
   for (Token& token : next_) token = scan();
 }
 
+void Lexer::define(std::string name, std::uint64_t value) {
+  constants_.insert_or_assign(std::move(name), value);
+  for (Token& token : next_) replace_constant(token);
+}
+
+void Lexer::replace_constant(Token& token) const {
+  if (token.kind != Token::Kind::Name || token.quoted) return;
+  const auto found = constants_.find(token.text);
+  if (found == constants_.end()) return;
+  token.kind = Token::Kind::Integer;
+  token.integer = found->second;
+  token.number = static_cast<double>(found->second);
+}
+
 Token Lexer::take() {
   Token token = std::move(next_[0]);
   next_[0] = std::move(next_[1]);
@@ -169,7 +183,8 @@ void Lexer::scan_name(Token& token) {
   while (continues_name(here())) ++position_;
   token.text = text_.substr(start, position_ - start);
   token.kind = Token::Kind::Name;
-  if (!is_float_word(token.text)) return;
+  replace_constant(token);
+  if (token.kind != Token::Kind::Name || !is_float_word(token.text)) return;
   token.kind = Token::Kind::Float;
   token.number = token.text == "inf" ? std::numeric_limits<double>::infinity()
                                      : std::numeric_limits<double>::quiet_NaN();

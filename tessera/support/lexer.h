@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,9 @@ struct Token {
 class Lexer {
  public:
   explicit Lexer(std::string_view text, std::string file = {});
+
+  /// Defines a named constant: from the next token on, the name is read as this integer.
+  void define(std::string name, std::uint64_t value);
 
   /// Next token, or with `ahead` = 1 the one after it.
   const Token& peek(int ahead = 0) const { return next_[static_cast<std::size_t>(ahead)]; }
@@ -73,6 +77,7 @@ class Lexer {
     return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0';
   }
   void scan_name(Token& token);
+  void replace_constant(Token& token) const;
   void scan_number(Token& token);
   void scan_quoted(Token& token);
   void scan_punctuation(Token& token);
@@ -81,6 +86,7 @@ class Lexer {
   std::string file_;
   std::size_t position_ = 0, line_start_ = 0;
   int line_ = 1, nesting_ = 0;
+  std::map<std::string, std::uint64_t> constants_;
   std::array<Token, 2> next_;
 };
 

@@ -163,6 +163,13 @@ struct Value {
   std::string name = {};  // for printing; may be empty, need not be unique
 };
 
+/// Compile-time constant of a kernel, such as a tile size.
+struct Constant {
+  std::string name = {};
+  std::int64_t value = 0;
+  bool operator==(const Constant&) const = default;
+};
+
 /// Tile IR of a kernel (form T): what one program of a grid does, in SSA form with regions. A value
 /// type; ids are indices. Operations that `body` does not reach are dead. Memory operations execute
 /// in order.
@@ -170,7 +177,8 @@ struct Kernel {
   std::string name = {};
   std::vector<Value> values = {};
   std::vector<Operation> ops = {};
-  Region body = {};  // its params are the arguments; no Yield at its end
+  Region body = {};                      // its params are the arguments; no Yield at its end
+  std::vector<Constant> constants = {};  // of its text, where their values are substituted
 
   const Type& type(ValueId id) const { return values[id].type; }
   const std::vector<ValueId>& params() const { return body.params; }

@@ -243,25 +243,17 @@ class AttributeParser {
 /// Parser of the text form (docs/tile.md).
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file)
-      : parts_(text, file), lexer_(parts_.lexer), made_(parts_) {}
+  Parser(std::string_view text, const std::string& file, const std::vector<Constant>& values)
+      : parts_(text, file), lexer_(parts_.lexer), made_(parts_), values_(values) {}
 
   Expected<Kernel> parse() {
     Kernel& kernel = made_.kernel();
     TESSERA_TRY_DONE(lexer_.expect("kernel"));
     TESSERA_TRY(kernel.name, lexer_.name("the name of the kernel"));
     TESSERA_TRY_DONE(lexer_.expect("("));
-    while (!lexer_.at(")")) {
-      if (!kernel.body.params.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
-      TESSERA_TRY(const Declared param, parts_.declared());
-      if (!param.type) return lexer_.expected("the type of the parameter");
-      if (param.type->is_tile()) {
-        return parts_.ill_typed(
-            param.token, fmt::format("parameter {} is {}", param.name, to_string(*param.type)),
-            "a number, a pointer or a view");
-      }
-      TESSERA_TRY(const ValueId id, made_.define(param, *param.type));
-      kernel.body.params.push_back(id);
+    for (bool first = true; !lexer_.at(")"); first = false) {
+      if (!first) TESSERA_TRY_DONE(lexer_.expect(","));
+      TESSERA_TRY_DONE(parameter());
     }
     lexer_.take();
     TESSERA_TRY_DONE(lexer_.expect("{"));
@@ -273,6 +265,41 @@ class Parser {
   }
 
  private:
+  // Parameters
+
+  /// `x: view f32[?]`, or a constant with its default: `BLOCK: const = 1024`.
+  Expected<Done> parameter() {
+    Declared param{.token = lexer_.peek()};
+    TESSERA_TRY(param.name, lexer_.name("a name"));
+    if (!lexer_.accept(":")) return lexer_.expected("the type of the parameter");
+    if (lexer_.accept("const")) return constant(param);
+    TESSERA_TRY(const Type type, parts_.type());
+    if (type.is_tile()) {
+      return parts_.ill_typed(param.token,
+                              fmt::format("parameter {} is {}", param.name, to_string(type)),
+                              "a number, a pointer or a view");
+    }
+    TESSERA_TRY(const ValueId id, made_.define(param, type));
+    made_.kernel().body.params.push_back(id);
+    return Done{};
+  }
+
+  Expected<Done> constant(const Declared& param) {
+    TESSERA_TRY_DONE(lexer_.expect("="));
+    TESSERA_TRY(std::int64_t value, lexer_.integer("the default of the constant"));
+    for (const Constant& given : values_)
+      if (given.name == param.name) value = given.value;
+    if (value < 1)
+      return parts_.ill_typed(param.token, fmt::format("constant {} is {}", param.name, value),
+                              "an integer of at least 1");
+    if (made_.find(param.name))
+      return parts_.unsound(param.token, fmt::format("{} is defined again", param.name),
+                            "a name for each value");
+    lexer_.define(param.name, static_cast<std::uint64_t>(value));
+    made_.kernel().constants.push_back({param.name, value});
+    return Done{};
+  }
+
   // Operands
 
   Expected<ParsedOperand> operand() {
@@ -585,12 +612,14 @@ class Parser {
   PartReader parts_;
   Lexer& lexer_;  // of the parts
   KernelInProgress made_;
+  const std::vector<Constant>& values_;  // of constants, in place of their defaults
 };
 
 }  // namespace
 
-Expected<Kernel> parse_kernel(std::string_view text, const std::string& file) {
-  return Parser(text, file).parse();
+Expected<Kernel> parse_kernel(std::string_view text, const std::string& file,
+                              const std::vector<Constant>& values) {
+  return Parser(text, file, values).parse();
 }
 
 }  // namespace tessera::tile

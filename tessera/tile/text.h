@@ -30,7 +30,10 @@ namespace tessera::tile {
 /// printed in full.
 std::string to_text(const Kernel& kernel);
 
-/// Parses and verifies a kernel. Operations keep their source lines.
-Expected<Kernel> parse_kernel(std::string_view text, const std::string& file = {});
+/// Parses and verifies a kernel. Operations keep their source lines. Constants that the text
+/// declares, `BLOCK: const = 1024`, have the given values in place of their defaults; values for
+/// other names are ignored.
+Expected<Kernel> parse_kernel(std::string_view text, const std::string& file = {},
+                              const std::vector<Constant>& values = {});
 
 }  // namespace tessera::tile

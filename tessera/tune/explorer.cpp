@@ -6,8 +6,6 @@
 namespace tessera::tune {
 namespace {
 
-using lower::GroupSchedule;
-
 /// Share of a batch that is drawn at random.
 constexpr double kEpsilon = 0.1;
 /// Annealing: number of chains and steps, and the first and last temperature, in units of the
@@ -17,48 +15,11 @@ constexpr double kHot = 0.3, kCold = 0.02;
 /// Distance, in octaves of parameters, over which a measurement says something of its neighbours.
 constexpr double kReach = 1.0;
 
-void append(std::vector<double>& point, std::int64_t number) {
-  point.push_back(std::log2(1.0 + static_cast<double>(number)));
-}
-
-struct Coordinates {
-  std::vector<double>& point;
-
-  void operator()(const lower::ContractionSchedule& s) const {
-    for (const std::int64_t row : s.rows) append(point, row);
-    append(point, s.columns);
-    for (const std::int64_t sum : s.sums) append(point, sum);
-    append(point, s.panel);
-    append(point, s.columns_outer ? 1 : 0);
-  }
-  void operator()(const lower::WinogradSchedule& s) const {
-    for (const std::int64_t number :
-         {s.m, s.images, s.slices, s.rows, s.columns, s.filters, s.panel, s.programs})
-      append(point, number);
-  }
-  void operator()(const lower::AttentionSchedule& s) const {
-    append(point, s.rows);
-    append(point, s.keys);
-  }
-  void operator()(const lower::RowsSchedule& s) const {
-    for (const std::int64_t block : s.blocks) append(point, block);
-  }
-  void operator()(const lower::LoopsSchedule& s) const {
-    for (const auto& stage : s.stages)
-      for (const tile::Step& step : stage)
-        for (const std::int64_t number : step.numbers) append(point, number);
-  }
-};
-
 }  // namespace
 
 Explorer::Explorer(const Task& task, std::vector<double> predicted, std::uint64_t seed)
     : predicted_(std::move(predicted)), rng_(seed) {
-  for (const lower::ScheduleCandidate& one : task.space) {
-    Point& point = points_.emplace_back();
-    point.push_back(static_cast<double>(one.schedule.index()));
-    std::visit(Coordinates{point}, one.schedule);
-  }
+  for (const Candidate& one : task.space) points_.push_back(one.point);
   for (std::size_t i = 0; i < points_.size(); ++i)
     for (std::size_t axis = 1; axis < points_[i].size(); ++axis) {
       Point line = points_[i];

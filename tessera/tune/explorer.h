@@ -33,8 +33,7 @@ class Explorer {
   double predicted(std::size_t candidate) const;
 
  private:
-  /// Parameters of a schedule as logarithms; the first is the strategy.
-  using Point = std::vector<double>;
+  using Point = std::vector<double>;  // Candidate::point
   double distance(std::size_t a, std::size_t b) const;
   std::size_t neighbour(std::size_t of);
 

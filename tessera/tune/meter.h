@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tessera/cost/schedule_timing.h"
-#include "tessera/tune/task.h"
 
 namespace tessera::tune {
 
@@ -14,6 +13,7 @@ struct CandidateTiming {
   enum class Status : std::uint8_t {
     Measured,
     Illegal,   // no code can be generated
+    Differs,   // the results are not those of the default
     Crashed,   // the worker process died
     TimedOut,  // the worker process was ended
     Stopped,   // the measurement was cancelled
@@ -22,7 +22,7 @@ struct CandidateTiming {
   cost::ScheduleTiming timing = {};  // relative to the default schedule
 };
 
-/// Measures candidate schedules of a task, interleaved with the default schedule.
+/// Measures candidate schedules of its tasks, interleaved with the default schedule.
 class Meter {
  public:
   virtual ~Meter() = default;
@@ -31,8 +31,9 @@ class Meter {
     Quick,     // ranks candidates
     Thorough,  // decides whether one replaces the default
   };
-  virtual std::vector<CandidateTiming> measure(const Task& task,
-                                               std::span<const lower::GroupSchedule> schedules,
+  /// `task` is the position of a task, `candidates` are positions in its space.
+  virtual std::vector<CandidateTiming> measure(std::size_t task,
+                                               std::span<const std::size_t> candidates,
                                                Effort effort) = 0;
 };
 

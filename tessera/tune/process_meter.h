@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tessera/program/compile.h"
+#include "tessera/tune/group_task.h"
 #include "tessera/tune/meter.h"
 
 namespace tessera::tune {
@@ -21,9 +22,8 @@ struct ProcessMeterOptions {
   std::function<void(std::span<const std::shared_ptr<const lower::GroupCode>>)> in_worker = {};
 };
 
-/// Meter that compiles and runs candidates in worker processes. A candidate that crashes its worker
-/// or does not end costs that candidate alone: the others of its batch are measured again, in two
-/// halves.
-std::unique_ptr<Meter> process_meter(ProcessMeterOptions options);
+/// Meter that compiles and runs candidates of these tasks, which outlive it, in worker processes. A
+/// candidate that crashes its worker or does not end costs itself alone.
+std::unique_ptr<Meter> process_meter(std::span<const GroupTask> tasks, ProcessMeterOptions options);
 
 }  // namespace tessera::tune

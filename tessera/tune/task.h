@@ -1,33 +1,35 @@
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "tessera/lower/group.h"
-#include "tessera/program/draft.h"
-#include "tessera/program/lowerings.h"
 
 namespace tessera::tune {
 
-/// Tuning task: a fusion group of a model, which may occur several times, with its schedule space.
+/// Candidate of a schedule space.
+struct Candidate {
+  std::string schedule = {};  // text form, by which measurements are stored
+  /// Parameters as logarithms to base 2; the first is the strategy. Schedules of one strategy whose
+  /// points differ in one coordinate are neighbours.
+  std::vector<double> point = {};
+  double cycles = 0;  // analytic estimate, comparable within a strategy; 0: there is none
+};
+
+/// Tuning task: a kernel with its schedule space.
 struct Task {
-  std::string key = {};   // Lowering::key
-  std::string what = {};  // operators, for reports
-  double uses = 1;        // times that a run of the model computes it
-  lower::Group group = {};
-  lower::GroupSchedule usual = {};  // default schedule
-  std::vector<lower::ScheduleCandidate> space = {};
+  std::string key = {};   // of the store
+  std::string what = {};  // for reports
+  double uses = 1;        // times that a run of the whole program computes it
+  std::vector<Candidate> space = {};
+  std::size_t usual = 0;                          // default schedule, in the space
   std::vector<std::vector<float>> features = {};  // of the space; empty where there are none
   /// Predicted logarithm of the time of each candidate; empty: no model ranks the space.
   std::vector<double> predicted = {};
 };
 
-/// Tasks of a planned program: its distinct groups that have more than one schedule, in the order
-/// of the program. Spaces keep the candidates with the lowest estimates of each strategy.
-std::vector<Task> tasks_of(const program::Draft& draft, const program::Lowerings& lowerings);
-
 /// Position of a schedule in the space of a task.
-std::optional<std::size_t> position_of(const Task& task, const lower::GroupSchedule& schedule);
+std::optional<std::size_t> position_of(const Task& task, std::string_view schedule);
 
 }  // namespace tessera::tune

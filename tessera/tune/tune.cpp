@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
-#include <limits>
+#include <map>
 
 #include "tessera/support/hash.h"
 #include "tessera/support/stopwatch.h"
@@ -27,20 +26,22 @@ constexpr std::size_t kConfirmed = 2;  // candidates of a thorough measurement
 
 /// Logarithms of the analytic estimates, relative to the least of their strategy.
 std::vector<double> analytic(const Task& task) {
-  std::array<double, std::variant_size_v<lower::GroupSchedule>> least;
-  least.fill(std::numeric_limits<double>::infinity());
-  for (const lower::ScheduleCandidate& one : task.space)
-    if (one.cycles > 0)
-      least[one.schedule.index()] = std::min(least[one.schedule.index()], one.cycles);
+  std::map<double, double> least;  // by strategy
+  for (const Candidate& one : task.space) {
+    if (!(one.cycles > 0)) continue;
+    double& cycles = least.try_emplace(one.point[0], one.cycles).first->second;
+    cycles = std::min(cycles, one.cycles);
+  }
   std::vector<double> predicted;
-  for (const lower::ScheduleCandidate& one : task.space)
-    predicted.push_back(one.cycles > 0 ? std::log(one.cycles / least[one.schedule.index()]) : 0.0);
+  for (const Candidate& one : task.space)
+    predicted.push_back(one.cycles > 0 ? std::log(one.cycles / least[one.point[0]]) : 0.0);
   return predicted;
 }
 
 /// Tuning state of one task.
 struct TaskState {
   const Task* task = nullptr;
+  std::size_t position = 0;  // of the task
   Explorer explorer;
   TaskResult result = {};
   double expected_gain = kFirstGain;
@@ -53,15 +54,16 @@ struct TaskState {
 
 class Tuner {
  public:
-  Tuner(const std::vector<Task>& tasks, Meter& meter, cost::Store& store, std::string target,
+  Tuner(const std::vector<const Task*>& tasks, Meter& meter, cost::Store& store, std::string target,
         const TuneOptions& options)
       : meter_(meter), store_(store), target_(std::move(target)), options_(options) {
-    for (const Task& task : tasks) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const Task& task = *tasks[i];
       std::vector<double> predicted = task.predicted.empty() ? analytic(task) : task.predicted;
       Hasher seed;
       seed.add(options.seed);
       seed.add_text(task.key);
-      states_.push_back({&task, Explorer(task, std::move(predicted), seed.value())});
+      states_.push_back({&task, i, Explorer(task, std::move(predicted), seed.value())});
     }
   }
 
@@ -96,14 +98,12 @@ class Tuner {
     for (const cost::ScheduleMeasurement& one : known)
       for (TaskState& state : states_) {
         if (state.task->key != one.key) continue;
-        const auto schedule = lower::parse_group_schedule(one.schedule);
-        if (!schedule) continue;
-        const auto position = position_of(*state.task, *schedule);
+        const auto position = position_of(*state.task, one.schedule);
         if (!position) continue;
         state.explorer.record(*position, one.ratio > 0 ? std::optional(one.ratio) : std::nullopt);
         ++state.result.known;
         if (!one.chosen) continue;
-        state.result.chosen = *schedule;
+        state.result.chosen = *position;
         state.result.ratio = state.confirmed = one.ratio;
         state.result.low = one.low;
         state.result.high = one.high;
@@ -114,14 +114,13 @@ class Tuner {
   Expected<Done> time_defaults() {
     for (TaskState& state : states_) {
       if (is_stopped()) return Done{};
-      const lower::GroupSchedule usual = state.task->usual;
+      const std::size_t usual = state.task->usual;
       const auto timing =
-          meter_.measure(*state.task, std::span(&usual, 1), Meter::Effort::Quick)[0];
+          meter_.measure(state.position, std::span(&usual, 1), Meter::Effort::Quick)[0];
       state.result.default_seconds = timing.timing.seconds;
       state.is_exhausted = timing.status != Status::Measured;
       if (state.is_exhausted) continue;
-      const auto position = position_of(*state.task, usual);
-      if (position) state.explorer.record(*position, 1.0);
+      state.explorer.record(usual, 1.0);
       report();
     }
     return Done{};
@@ -148,14 +147,11 @@ class Tuner {
   /// the default.
   Expected<Done> confirm(TaskState& state, double quick) {
     std::vector<std::size_t> best = state.explorer.fastest(kConfirmed);
-    if (const auto usual = position_of(*state.task, state.task->usual))
-      std::erase(best, *usual);  // what the others are compared with
-    if (state.result.chosen)
-      if (const auto now = position_of(*state.task, *state.result.chosen);
-          now && std::ranges::find(best, *now) == best.end())
-        best.push_back(*now);
+    std::erase(best, state.task->usual);  // what the others are compared with
+    if (const auto now = state.result.chosen; now && std::ranges::find(best, *now) == best.end())
+      best.push_back(*now);
     state.confirmed = quick;
-    const auto measured = thorough(state, best);
+    const auto measured = meter_.measure(state.position, best, Meter::Effort::Thorough);
     for (std::size_t i = 0; i < best.size(); ++i)
       if (measured[i].status == Status::Measured)
         state.explorer.record(best[i], measured[i].timing.ratio);
@@ -166,31 +162,19 @@ class Tuner {
           (!fastest || measured[i].timing.ratio < measured[*fastest].timing.ratio))
         fastest = i;
     if (!fastest) return Done{};
-    const lower::GroupSchedule& schedule = state.task->space[best[*fastest]].schedule;
     const cost::ScheduleTiming& timing = measured[*fastest].timing;
-    state.result.chosen = schedule;
+    state.result.chosen = best[*fastest];
     state.result.ratio = timing.ratio;
     state.result.low = timing.low;
     state.result.high = timing.high;
-    return store_.choose(target_, state.task->key, lower::to_text(schedule));
-  }
-
-  std::vector<CandidateTiming> thorough(const TaskState& state,
-                                        const std::vector<std::size_t>& candidates) {
-    std::vector<lower::GroupSchedule> schedules;
-    for (const std::size_t i : candidates) schedules.push_back(state.task->space[i].schedule);
-    return meter_.measure(*state.task, schedules, Meter::Effort::Thorough);
+    return store_.choose(target_, state.task->key, state.task->space[best[*fastest]].schedule);
   }
 
   Expected<Done> measure(TaskState& state, const std::vector<std::size_t>& batch,
                          Meter::Effort effort) {
-    std::vector<lower::GroupSchedule> schedules;
     std::vector<double> predicted;
-    for (const std::size_t i : batch) {
-      schedules.push_back(state.task->space[i].schedule);
-      predicted.push_back(std::exp(state.explorer.predicted(i)));
-    }
-    const std::vector<CandidateTiming> measured = meter_.measure(*state.task, schedules, effort);
+    for (const std::size_t i : batch) predicted.push_back(std::exp(state.explorer.predicted(i)));
+    const std::vector<CandidateTiming> measured = meter_.measure(state.position, batch, effort);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (measured[i].status == Status::Stopped) continue;
       const bool is_measured = measured[i].status == Status::Measured;
@@ -211,15 +195,14 @@ class Tuner {
       if (measured[i].status == Status::Stopped) continue;
       const bool is_measured = measured[i].status == Status::Measured;
       const cost::ScheduleTiming timing = is_measured ? measured[i].timing : cost::ScheduleTiming{};
-      const lower::GroupSchedule& schedule = task.space[candidates[i]].schedule;
       rows.push_back({.key = task.key,
-                      .schedule = lower::to_text(schedule),
+                      .schedule = task.space[candidates[i]].schedule,
                       .seconds = is_measured ? timing.seconds : 0,
                       .ratio = is_measured ? timing.ratio : 0,
                       .low = is_measured ? timing.low : 0,
                       .high = is_measured ? timing.high : 0,
                       .samples = timing.samples,
-                      .chosen = state.result.chosen && *state.result.chosen == schedule,
+                      .chosen = state.result.chosen == candidates[i],
                       .when = std::time(nullptr)});
       if (!task.features.empty())
         rows.back().features = fmt::format("{}", fmt::join(task.features[candidates[i]], " "));
@@ -251,7 +234,7 @@ class Tuner {
 
 }  // namespace
 
-Expected<TuneResult> tune(const std::vector<Task>& tasks, Meter& meter, cost::Store& store,
+Expected<TuneResult> tune(const std::vector<const Task*>& tasks, Meter& meter, cost::Store& store,
                           const std::string& target, const TuneOptions& options) {
   return Tuner(tasks, meter, store, target, options).run();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/cost/store.h"
+#include "tessera/program/schedule_book.h"
 #include "tessera/tune/meter.h"
 #include "tessera/tune/task.h"
 
@@ -46,9 +47,9 @@ struct TaskResult {
   std::size_t known = 0;  // candidates that the store had before
   std::size_t failed = 0;
   std::vector<Trial> trials = {};
-  /// Schedule that is faster than the default beyond the confidence interval, and its ratio; none:
+  /// Candidate that is faster than the default beyond the confidence interval, and its ratio; none:
   /// the default is kept.
-  std::optional<lower::GroupSchedule> chosen = {};
+  std::optional<std::size_t> chosen = {};
   double ratio = 1, low = 1, high = 1;
 };
 
@@ -61,10 +62,11 @@ struct TuneResult {
 
 std::string_view to_string(TuneResult::End end);
 
-/// Tunes tasks: measures candidate schedules within the budget, which tasks share by their expected
-/// gain, and stores every measurement. Candidates that the store knows are not measured again. A
-/// schedule is chosen only where it is faster than the default beyond the 95 % confidence interval.
-Expected<TuneResult> tune(const std::vector<Task>& tasks, Meter& meter, cost::Store& store,
+/// Tunes the tasks of a meter: measures candidate schedules within the budget, which tasks share by
+/// their expected gain, and stores every measurement. Candidates that the store knows are not
+/// measured again. A schedule is chosen only where it is faster than the default beyond the 95 %
+/// confidence interval.
+Expected<TuneResult> tune(const std::vector<const Task*>& tasks, Meter& meter, cost::Store& store,
                           const std::string& target, const TuneOptions& options);
 
 /// Schedules that the store has chosen for a target.

@@ -43,6 +43,34 @@ TEST_F(TuneCommand, OtherCommandsUseWhatWasChosen) {
   EXPECT_EQ(other.out.find("tuned schedule"), std::string::npos);
 }
 
+TEST_F(TuneCommand, TunesTheConstantsOfAKernel) {
+  folder.write("add.tile",
+               "kernel add(x: view f32[?], out: view f32[?], BLOCK: const = 16) {\n"
+               "  at = mul(pid(), BLOCK)\n  a: f32[BLOCK] = vload(x, at)\n"
+               "  vstore(out, at, add(a, 1.0))\n}\n");
+  const std::vector<std::string> launch = {"--arg",     "x=f32[100000]",
+                                           "--arg",     "out=f32[100000]",
+                                           "--grid",    "ceil_div(out.0, BLOCK)",
+                                           "--store",   "tuned.sqlite",
+                                           "--threads", "1",
+                                           "--json"};
+  const auto with_launch = [&](std::vector<std::string> command) {
+    command.insert(command.end(), launch.begin(), launch.end());
+    return json(command);
+  };
+  const nlohmann::json tuned =
+      with_launch({"tune", "add.tile", "--budget", "20s", "--events", "events.jsonl"});
+  EXPECT_EQ(tuned["space"], 9);
+  EXPECT_EQ(tuned["failed"], 0);
+  EXPECT_EQ(tuned["default"]["BLOCK"], 16);
+  const nlohmann::json timed = with_launch({"kernel", "bench", "add.tile"});
+  EXPECT_EQ(timed["tuned"], !tuned["is_default"]);
+  EXPECT_EQ(timed["constants"],
+            "constants BLOCK=" + std::to_string(tuned["chosen"]["BLOCK"].get<int>()));
+  EXPECT_THAT(testing::content_of(folder.path() / "events.jsonl"),
+              HasSubstr("{\"event\":\"trial\""));
+}
+
 TEST_F(TuneCommand, WritesAPage) {
   std::vector<std::string> command = tune;
   command.insert(command.end(), {"--report", "page.html", "--events", "events.jsonl"});

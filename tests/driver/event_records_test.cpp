@@ -251,15 +251,14 @@ TEST(EventRecords, MutantsHaveTheirCorrectedRegion) {
 TEST(EventRecords, TuningHasEveryCandidate) {
   const lower::GroupSchedule usual = lower::RowsSchedule{{8}}, other = lower::RowsSchedule{{16}};
   TunedModel tuned{.target = "here"};
-  tuned.tasks = {{.key = "k",
-                  .what = "softmax",
-                  .uses = 3,
-                  .usual = usual,
-                  .space = {{usual, 0}, {other, 0}}}};
+  tuned.tasks.emplace_back().set_space({{usual, 0}, {other, 0}}, usual);
+  tuned.tasks[0].key = "k";
+  tuned.tasks[0].what = "softmax";
+  tuned.tasks[0].uses = 3;
   tuned.result = {
       .tasks = {{.default_seconds = 2e-3,
                  .trials = {{.candidate = 1, .at = 0.5, .predicted = 0.9, .ratio = 0.8}},
-                 .chosen = other,
+                 .chosen = 1,
                  .ratio = 0.8,
                  .low = 0.7,
                  .high = 0.9}},

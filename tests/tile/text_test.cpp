@@ -148,7 +148,47 @@ TEST(TileText, ExamplesOfTheDocumentationAreRead) {
     EXPECT_TRUE(kernel) << example << to_string(kernel.error());
     ++read;
   }
-  EXPECT_EQ(read, 5);
+  EXPECT_EQ(read, 6);
+}
+
+TEST(TileText, SubstitutesConstants) {
+  const std::string text =
+      "kernel k(x: view f32[?, D], D: const = 8, out: view f32[?, D], B: const = 4) {\n"
+      "  a: f32[B, D] = vload(x, mul(pid(), B), 0)\n"
+      "  vstore(out, mul(pid(), B), 0, add(a, B))\n}\n";
+  EXPECT_FALSE(parse_kernel(text));  // D is used before it is declared
+  const std::string ordered =
+      "kernel k(D: const = 8, x: view f32[?, D], out: view f32[?, D], B: const = 4) {\n"
+      "  a: f32[B, D] = vload(x, mul(pid(), B), 0)\n"
+      "  vstore(out, mul(pid(), B), 0, add(a, B))\n}\n";
+  const auto kernel = parse_kernel(ordered, {}, {{"B", 16}, {"unknown", 3}});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  EXPECT_EQ(kernel->constants, (std::vector<Constant>{{"D", 8}, {"B", 16}}));
+  EXPECT_EQ(kernel->params().size(), 2u);
+  std::string plain = ordered;  // the same with numbers in place of the names
+  for (const auto& [from, to] : {std::pair{"D: const = 8, ", ""},
+                                 {", B: const = 4", ""},
+                                 {"[B, D]", "[16, 8]"},
+                                 {"?, D]", "?, 8]"},
+                                 {"?, D]", "?, 8]"},
+                                 {", B)", ", 16)"},
+                                 {", B)", ", 16)"},
+                                 {", B)", ", 16)"}})
+    plain.replace(plain.find(from), std::string_view(from).size(), to);
+  EXPECT_EQ(to_text(*kernel), to_text(*parse_kernel(plain)));
+}
+
+TEST(TileText, RefusesConstantsThatAreNone) {
+  const auto message = [](const std::string& params) {
+    const auto kernel = parse_kernel("kernel k(" + params + ") {}");
+    return kernel ? "parsed" : kernel.error().message;
+  };
+  EXPECT_EQ(message("B: const = 4"), "parsed");
+  EXPECT_EQ(message("B: const = 0"), "constant B is 0");
+  EXPECT_EQ(message("B: const"), "found )");
+  EXPECT_EQ(message("B: const = 1.5"), "found 1.5");
+  EXPECT_EQ(message("B: const = 4, B: const = 8"), "found B");
+  EXPECT_EQ(message("B: i64, B: const = 8"), "B is defined again");
 }
 
 TEST(TileText, NamesTheLineOfAMistake) {

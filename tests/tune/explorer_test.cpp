@@ -12,8 +12,8 @@ namespace tessera::tune {
 namespace {
 
 /// Synthetic time of a candidate, with its least at a tile of 48 rows and 96 columns.
-double synthetic_ratio(const Task& task, std::size_t i) {
-  const auto& s = std::get<lower::ContractionSchedule>(task.space[i].schedule);
+double synthetic_ratio(const GroupTask& task, std::size_t i) {
+  const auto& s = std::get<lower::ContractionSchedule>(task.schedules[i]);
   const auto off = [](std::int64_t x, double best) {
     return std::abs(std::log2(static_cast<double>(x) / best));
   };
@@ -22,7 +22,7 @@ double synthetic_ratio(const Task& task, std::size_t i) {
 }
 
 TEST(Explorer, GivesEveryCandidateOnce) {
-  const Task task = matmul_task(24, 64, 16);
+  const GroupTask task = matmul_task(24, 64, 16);
   Explorer explorer(task, std::vector<double>(task.space.size(), 0.0), 1);
   std::set<std::size_t> seen;
   while (true) {
@@ -37,7 +37,7 @@ TEST(Explorer, GivesEveryCandidateOnce) {
 }
 
 TEST(Explorer, TheSameSeedGivesTheSameBatches) {
-  const Task task = matmul_task();
+  const GroupTask task = matmul_task();
   std::vector<std::vector<std::size_t>> found;
   for (const std::uint64_t seed : {7, 7, 8}) {
     Explorer explorer(task, std::vector<double>(task.space.size(), 0.0), seed);
@@ -54,7 +54,7 @@ TEST(Explorer, TheSameSeedGivesTheSameBatches) {
 }
 
 TEST(Explorer, LearnsFromMeasurementsWherePredictionsAreWrong) {
-  const Task task = matmul_task();
+  const GroupTask task = matmul_task();
   ASSERT_GT(task.space.size(), 100u);
   double best = 10;
   for (std::size_t i = 0; i < task.space.size(); ++i)
@@ -68,7 +68,7 @@ TEST(Explorer, LearnsFromMeasurementsWherePredictionsAreWrong) {
 }
 
 TEST(Explorer, MeasuresTheBestPredictionsFirst) {
-  const Task task = matmul_task();
+  const GroupTask task = matmul_task();
   std::vector<double> predicted;
   for (std::size_t i = 0; i < task.space.size(); ++i)
     predicted.push_back(std::log(synthetic_ratio(task, i)));

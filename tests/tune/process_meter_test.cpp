@@ -14,11 +14,16 @@ namespace {
 
 using Status = CandidateTiming::Status;
 
-std::vector<lower::GroupSchedule> some_of(const Task& task, std::size_t count) {
-  std::vector<lower::GroupSchedule> schedules;
-  for (std::size_t i = 0; i < count; ++i)
-    schedules.push_back(task.space[i * task.space.size() / count].schedule);
-  return schedules;
+std::vector<std::size_t> some_of(const GroupTask& task, std::size_t count) {
+  std::vector<std::size_t> candidates;
+  for (std::size_t i = 0; i < count; ++i) candidates.push_back(i * task.space.size() / count);
+  return candidates;
+}
+
+std::vector<CandidateTiming> measured(const GroupTask& task,
+                                      const std::vector<std::size_t>& candidates,
+                                      const ProcessMeterOptions& options) {
+  return process_meter(std::span(&task, 1), options)->measure(0, candidates, Meter::Effort::Quick);
 }
 
 ProcessMeterOptions quick() {
@@ -31,9 +36,8 @@ bool has(std::span<const std::shared_ptr<const lower::GroupCode>> codes,
 }
 
 TEST(ProcessMeter, MeasuresSchedulesAgainstTheDefault) {
-  const Task task = matmul_task();
-  const auto timings =
-      process_meter(quick())->measure(task, some_of(task, 3), Meter::Effort::Quick);
+  const GroupTask task = matmul_task();
+  const auto timings = measured(task, some_of(task, 3), quick());
   ASSERT_EQ(timings.size(), 3u);
   for (const CandidateTiming& one : timings) {
     EXPECT_EQ(one.status, Status::Measured);
@@ -45,48 +49,48 @@ TEST(ProcessMeter, MeasuresSchedulesAgainstTheDefault) {
 }
 
 TEST(ProcessMeter, IllegalSchedulesAreToldApart) {
-  const Task task = matmul_task();
-  std::vector<lower::GroupSchedule> schedules = some_of(task, 2);
-  schedules.insert(schedules.begin(), lower::RowsSchedule{{1}});
-  const auto timings = process_meter(quick())->measure(task, schedules, Meter::Effort::Quick);
-  EXPECT_EQ(timings[0].status, Status::Illegal);
-  EXPECT_EQ(timings[1].status, Status::Measured);
+  GroupTask task = matmul_task();
+  const std::vector<std::size_t> candidates = some_of(task, 3);
+  ASSERT_NE(candidates[1], task.usual);
+  task.schedules[candidates[1]] = lower::RowsSchedule{{1}};
+  const auto timings = measured(task, candidates, quick());
+  EXPECT_EQ(timings[0].status, Status::Measured);
+  EXPECT_EQ(timings[1].status, Status::Illegal);
   EXPECT_EQ(timings[2].status, Status::Measured);
 }
 
 TEST(ProcessMeter, ACrashCostsOneCandidate) {
-  const Task task = matmul_task();
-  const std::vector<lower::GroupSchedule> schedules = some_of(task, 5);
+  const GroupTask task = matmul_task();
+  const std::vector<std::size_t> candidates = some_of(task, 5);
   ProcessMeterOptions options = quick();
   options.in_worker = [&](auto codes) {
-    if (has(codes, schedules[2])) ::raise(SIGKILL);
+    if (has(codes, task.schedules[candidates[2]])) ::raise(SIGKILL);
   };
-  const auto timings = process_meter(options)->measure(task, schedules, Meter::Effort::Quick);
+  const auto timings = measured(task, candidates, options);
   for (std::size_t i = 0; i < timings.size(); ++i)
     EXPECT_EQ(timings[i].status, i == 2 ? Status::Crashed : Status::Measured) << i;
 }
 
 TEST(ProcessMeter, AHangCostsOneCandidate) {
-  const Task task = matmul_task();
-  const std::vector<lower::GroupSchedule> schedules = some_of(task, 2);
+  const GroupTask task = matmul_task();
+  const std::vector<std::size_t> candidates = some_of(task, 2);
   ProcessMeterOptions options = quick();
   options.timeout_seconds = 1.5;
   options.in_worker = [&](auto codes) {
-    if (has(codes, schedules[1])) ::sleep(1000);
+    if (has(codes, task.schedules[candidates[1]])) ::sleep(1000);
   };
-  const auto timings = process_meter(options)->measure(task, schedules, Meter::Effort::Quick);
+  const auto timings = measured(task, candidates, options);
   EXPECT_EQ(timings[0].status, Status::Measured);
   EXPECT_EQ(timings[1].status, Status::TimedOut);
 }
 
 TEST(ProcessMeter, CanBeStopped) {
-  const Task task = matmul_task();
+  const GroupTask task = matmul_task();
   const std::atomic<bool> stop = true;
   ProcessMeterOptions options = quick();
   options.stop = &stop;
   options.in_worker = [](auto) { ::sleep(1000); };
-  const auto timings =
-      process_meter(options)->measure(task, some_of(task, 2), Meter::Effort::Quick);
+  const auto timings = measured(task, some_of(task, 2), options);
   EXPECT_EQ(timings[0].status, Status::Stopped);
 }
 

@@ -21,54 +21,61 @@ using Status = CandidateTiming::Status;
 /// Meter without a clock: the time of a schedule is a hash of its text, or a given one.
 class FakeMeter : public Meter {
  public:
-  double fastest = 0.6;                                  // ratio of the fastest schedules
-  double uncertainty = 0.01;                             // half of the confidence interval
-  std::optional<lower::GroupSchedule> only_faster = {};  // all others are slower than the default
+  explicit FakeMeter(std::vector<const Task*> tasks) : tasks_(std::move(tasks)) {}
+
+  double fastest = 0.6;                         // ratio of the fastest schedules
+  double uncertainty = 0.01;                    // half of the confidence interval
+  std::optional<std::string> only_faster = {};  // all others are slower than the default
   std::size_t measured = 0, thorough = 0;
   std::atomic<bool>* stop_after_first = nullptr;
   std::function<void()> after_batch = {};
 
-  double ratio_of(const Task& task, const lower::GroupSchedule& schedule) const {
-    if (schedule == task.usual) return 1;
+  double ratio_of(const Task& task, std::size_t candidate) const {
+    const std::string& schedule = task.space[candidate].schedule;
+    if (candidate == task.usual) return 1;
     if (only_faster) return schedule == *only_faster ? fastest : 1.5;
-    const std::string text = digest(lower::to_text(schedule));
+    const std::string text = digest(schedule);
     return fastest + static_cast<double>(std::stoul(text.substr(0, 4), nullptr, 16)) / 65536;
   }
-  static bool crashes(const lower::GroupSchedule& schedule) {
-    return digest(lower::to_text(schedule)).back() == '0';
+  static bool crashes(const Task& task, std::size_t candidate) {
+    return candidate != task.usual && digest(task.space[candidate].schedule).back() == '0';
   }
-  std::vector<CandidateTiming> measure(const Task& task,
-                                       std::span<const lower::GroupSchedule> schedules,
+  std::vector<CandidateTiming> measure(std::size_t of, std::span<const std::size_t> candidates,
                                        Effort effort) override {
+    const Task& task = *tasks_[of];
     std::vector<CandidateTiming> result;
-    for (const lower::GroupSchedule& schedule : schedules) {
+    for (const std::size_t candidate : candidates) {
       ++(effort == Effort::Quick ? measured : thorough);
-      const double ratio = ratio_of(task, schedule);
+      const double ratio = ratio_of(task, candidate);
       result.push_back({.timing = {.seconds = 1e-3 * ratio,
                                    .ratio = ratio,
                                    .low = ratio - uncertainty,
                                    .high = ratio + uncertainty,
                                    .samples = 10}});
-      if (crashes(schedule) && schedule != task.usual) result.back() = {.status = Status::Crashed};
+      if (crashes(task, candidate)) result.back() = {.status = Status::Crashed};
     }
-    if (stop_after_first != nullptr && schedules.size() > 1) *stop_after_first = true;
-    if (after_batch && schedules.size() > 1) after_batch();
+    if (stop_after_first != nullptr && candidates.size() > 1) *stop_after_first = true;
+    if (after_batch && candidates.size() > 1) after_batch();
     return result;
   }
+
+ private:
+  std::vector<const Task*> tasks_;
 };
 
 class Tune : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(store_.put(cost::Target(target_))); }
   TuneResult tuned(const TuneOptions& options) {
-    auto result = tune(tasks_, meter_, store_, target_.name, options);
+    auto result = tune(pointers_, meter_, store_, target_.name, options);
     EXPECT_TRUE(result);
     return result ? *std::move(result) : TuneResult{};
   }
   const cost::Target target_ = cost::target_of(machine::host(), 1);
   cost::Store store_ = *cost::Store::open({});
-  const std::vector<Task> tasks_ = {matmul_task(), matmul_task(32, 64, 32)};
-  FakeMeter meter_;
+  const std::vector<GroupTask> tasks_ = {matmul_task(), matmul_task(32, 64, 32)};
+  const std::vector<const Task*> pointers_ = {&tasks_[0], &tasks_[1]};
+  FakeMeter meter_{pointers_};
 };
 
 TEST_F(Tune, ChoosesAFasterScheduleAndStoresEveryMeasurement) {
@@ -91,7 +98,7 @@ TEST_F(Tune, ChoosesAFasterScheduleAndStoresEveryMeasurement) {
   const auto book = tuned_schedules(store_, target_.name);
   ASSERT_TRUE(book);
   EXPECT_EQ(book->entries.size(), 2u);
-  EXPECT_EQ(book->entries.at(tasks_[0].key).schedule, *result.tasks[0].chosen);
+  EXPECT_EQ(book->entries.at(tasks_[0].key).schedule, tasks_[0].schedules[*result.tasks[0].chosen]);
 }
 
 TEST_F(Tune, KeepsTheDefaultWhereTheGainIsWithinTheNoise) {
@@ -119,7 +126,7 @@ TEST_F(Tune, DoesNotStoreTheDefaultAsACandidate) {
   store_ = *cost::Store::open({});
   ASSERT_TRUE(store_.put(cost::Target(target_)));
   const TuneResult result = tuned({.most_trials = 64});
-  EXPECT_EQ(result.tasks[0].chosen, meter_.only_faster);
+  EXPECT_EQ(result.tasks[0].chosen, measured->candidate);
   EXPECT_EQ(meter_.thorough, 1u);
   std::size_t trials = 0;
   for (const TaskResult& task : result.tasks) trials += task.trials.size();
@@ -143,10 +150,11 @@ TEST_F(Tune, ResumesWithoutMeasuringAgain) {
 TEST_F(Tune, CandidatesThatCrashCostThemselvesAlone) {
   const TuneResult result = tuned({.most_trials = 200});
   std::size_t failed = 0;
-  for (const TaskResult& task : result.tasks) {
+  for (std::size_t t = 0; t < tasks_.size(); ++t) {
+    const TaskResult& task = result.tasks[t];
     failed += task.failed;
     ASSERT_TRUE(task.chosen);
-    EXPECT_FALSE(FakeMeter::crashes(*task.chosen));
+    EXPECT_FALSE(FakeMeter::crashes(tasks_[t], *task.chosen));
   }
   EXPECT_GT(failed, 0u);
 }
@@ -195,7 +203,7 @@ TEST_F(TuneFaults, AFullDiskIsADiagnosticAndKeepsWhatWasMeasured) {
     const rlimit full{.rlim_cur = 8192, .rlim_max = before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &full);
   };
-  const auto result = tune(tasks_, meter_, store_, target_.name, {.most_trials = 400});
+  const auto result = tune(pointers_, meter_, store_, target_.name, {.most_trials = 400});
   ::setrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, handler);
   ASSERT_FALSE(result);
@@ -216,7 +224,7 @@ TEST_F(TuneFaults, AStoreThatIsDamagedMidwayIsADiagnostic) {
     const std::string garbage(std::filesystem::file_size(file_), '\x5a');
     out.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));
   };
-  const auto result = tune(tasks_, meter_, store_, target_.name, {.most_trials = 400});
+  const auto result = tune(pointers_, meter_, store_, target_.name, {.most_trials = 400});
   if (!result) {
     EXPECT_EQ(result.error().id.substr(0, 6), "store-") << result.error().message;
   }
