@@ -135,6 +135,109 @@ def test_matmul_autotuned(m, n, k, dtype):
     torch.testing.assert_close(matmul(a, b, "leaky_relu"), expected, rtol=1e-3, atol=1e-3)
 
 
+# Tile sizes without a list
+
+
+def auto(key, **options):
+    from tessera.triton_backend import autotune
+
+    return autotune(configs="auto", key=key, do_bench=quick_bench, **options)
+
+
+def quick_bench(call, quantiles):
+    import time
+
+    call()
+    began = time.perf_counter()
+    call()
+    return [time.perf_counter() - began] * len(quantiles)
+
+
+def test_tile_sizes_are_searched():
+    tuned = auto(["n_elements"], trials=6)(add_kernel)
+    for n in (1000, 5000, 1000):
+        x, y = torch.randn(n), torch.randn(n + 8)[8:]
+        out = torch.full((n,), 7.0)
+        tuned[lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)](x, y, out, n)
+        torch.testing.assert_close(out, x + y)
+        assert tuned.best_config.kwargs["BLOCK_SIZE"] >= 64
+    assert len(tuned.cache) == 2 and 3 <= len(tuned.configs_timings) <= 6
+
+
+@triton.jit
+def accumulate_kernel(a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, k, BK):
+        sums = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * k + sums[None, :], mask=(rows[:, None] < m) & (sums[None, :] < k), other=0.0)
+        b = tl.load(b_ptr + sums[:, None] * n + columns[None, :], mask=(sums[:, None] < k) & (columns[None, :] < n), other=0.0)
+        total = tl.dot(a, b, total)
+    out = c_ptr + rows[:, None] * n + columns[None, :]
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(out, tl.load(out, mask=inside) + total, mask=inside)
+
+
+def test_memory_is_as_after_one_launch():
+    m, n, k = 70, 50, 90  # launched once on memory that it changes
+    a, b, c = torch.randn(m, k), torch.randn(k, n), torch.randn(m, n)
+    expected = c + a @ b
+    tuned = auto(["m", "n", "k"], trials=5)(accumulate_kernel)
+    tuned[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](a, b, c, m, n, k)
+    torch.testing.assert_close(c, expected, rtol=1e-3, atol=1e-3)
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):  # BLOCK has to cover a row
+    columns = tl.arange(0, BLOCK)
+    row = tl.load(x_ptr + tl.program_id(0) * n + columns, mask=columns < n, other=0.0)
+    tl.store(out_ptr + tl.program_id(0), tl.sum(row))
+
+
+def test_constants_that_decide_the_result_are_named():
+    x, out = torch.rand(4, 900), torch.zeros(4)
+    with pytest.raises(ValueError, match="depends on BLOCK"):
+        auto(["n"])(row_sum_kernel)[(4,)](x, out, 900)
+    assert (out == 0).all()
+    auto(["n"])(row_sum_kernel)[(4,)](x, out, 900, BLOCK=1024)
+    torch.testing.assert_close(out, x.sum(1))
+
+
+@triton.jit
+def copy_without_mask_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, TWICE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, x + x if TWICE else x)
+
+
+def test_tiles_that_leave_a_tensor_are_no_candidates():
+    n = 1024
+    x, out = torch.rand(n), torch.zeros(n)
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
+    tuned = auto(["n"])(copy_without_mask_kernel)
+    tuned[grid](x, out, n, TWICE=True)
+    torch.testing.assert_close(out, 2 * x)
+    assert tuned.best_config.kwargs["BLOCK"] <= n
+    assert any(t == float("inf") for t in tuned.configs_timings.values())
+    with pytest.raises(ValueError, match="TWICE is not a tile size"):
+        auto(["n"])(copy_without_mask_kernel)[grid](x, out, n)
+
+
+def test_a_list_is_where_the_search_begins():
+    from tessera.triton_backend import autotune
+
+    starts = [triton.Config({"BLOCK_SIZE": 256}), triton.Config({"BLOCK_SIZE": 2048})]
+    tuned = autotune(configs=starts, key=["n_elements"], trials=4, do_bench=quick_bench)(add_kernel)
+    x = torch.randn(3000)
+    out = torch.empty_like(x)
+    tuned[lambda meta: (triton.cdiv(3000, meta["BLOCK_SIZE"]),)](x, x, out, 3000)
+    torch.testing.assert_close(out, x + x)
+    assert {256, 2048} <= {c.kwargs["BLOCK_SIZE"] for c in tuned.configs_timings}
+    with pytest.raises(ValueError, match="'auto' or a list"):
+        autotune(configs="fast")
+
+
 def test_matmul_of_transposed_and_strided_matrices():
     a, b = torch.randn(40, 30).T, torch.randn(80, 100)[::2, ::3]
     torch.testing.assert_close(matmul(a, b), a @ b, rtol=1e-4, atol=1e-4)

@@ -9,7 +9,7 @@ point ``triton.backends`` as ``cpu``. It is active where no GPU driver is.
 
 from __future__ import annotations
 
-__all__ = ["use"]
+__all__ = ["autotune", "use"]
 
 
 def use(target: str) -> None:
@@ -33,3 +33,11 @@ def use(target: str) -> None:
         gpu.install()
     else:
         gpu.remove()
+
+
+def __getattr__(name: str):
+    if name == "autotune":  # imports torch and Triton
+        from .autotuner import autotune
+
+        return autotune
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
