@@ -111,7 +111,9 @@ Expected<KernelSource> find_kernel(const KernelOptions& options,
     if (!store.empty() && std::filesystem::path(options.kernel).extension() == ".tile") {
       KernelText text{.arguments = options.arguments, .grid = options.grid};
       TESSERA_TRY(text.text, read_text(options.kernel));
-      TESSERA_TRY(const auto tuned, tuned_constants(text, options.threads, store));
+      TESSERA_TRY(const auto tuned,
+                  tuned_constants(
+                      text, options.threads > 0 ? options.threads : machine::host().cores, store));
       source.is_tuned = !tuned.empty();
       constants.insert(constants.end(), tuned.begin(), tuned.end());
     }

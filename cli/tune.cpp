@@ -128,10 +128,6 @@ Expected<Done> report_tuning(const TuneFlags& flags, const TuningOutcome& outcom
 }
 
 Expected<Done> tune_kernel_command(const TuneFlags& flags, Context& context) {
-  if (flags.compile.target != "cpu")
-    return Diagnostic{.id = "cli-target",
-                      .message = fmt::format("kernels are not tuned for {}", flags.compile.target),
-                      .note = "they are tuned for the CPU of this computer"};
   return tune_kernel_command({.kernel = flags.model,
                               .budget = flags.budget,
                               .grid = flags.grid,

@@ -33,7 +33,7 @@ std::vector<std::int64_t> values_around(std::int64_t usual, int octaves) {
   constexpr std::int64_t kMost = std::int64_t{1} << 16;
   std::vector<std::int64_t> values = {usual};
   for (int octave = 1; octave <= octaves; ++octave) {
-    if (usual << octave <= kMost) values.push_back(usual << octave);
+    if (usual <= kMost >> octave) values.push_back(usual << octave);
     if (usual >> octave >= 1 && usual >> octave << octave == usual)
       values.push_back(usual >> octave);
   }
