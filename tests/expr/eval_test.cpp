@@ -1,7 +1,6 @@
 #include "tessera/expr/eval.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <map>
 
 #include "tessera/expr/text.h"
+#include "tessera/support/cpu_time.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/tensor.h"
 #include "tests/expr/examples.h"
@@ -407,14 +407,9 @@ std::vector<T> matmul_in(std::int64_t m, std::int64_t k, std::int64_t n,
   const ConstArray in[] = {{DType::F32, reinterpret_cast<const std::byte*>(a.data()), true},
                            {DType::F32, reinterpret_cast<const std::byte*>(b.data()), true}};
   const MutableArray into{DType::F32, reinterpret_cast<std::byte*>(out.data()), true};
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  const double start = now();
+  const CpuStopwatch watch;
   EXPECT_TRUE(eval<T>(definition, sizes, in, std::span(&into, 1), {}));
-  if (seconds != nullptr) *seconds = now() - start;
+  if (seconds != nullptr) *seconds = watch.seconds();
   return out;
 }
 
