@@ -28,8 +28,9 @@ std::vector<CandidateTiming> measured(const GroupTask& task,
   return process_meter(std::span(&task, 1), options)->measure(0, candidates, Meter::Effort::Quick);
 }
 
+/// Few runs of each candidate; workers may take as long as the machine needs to compile.
 ProcessMeterOptions quick() {
-  return {.code = {.threads = 1}, .seconds_per_candidate = 0.001};
+  return {.code = {.threads = 1}, .seconds_per_candidate = 0.001, .timeout_seconds = 3600};
 }
 
 bool has(std::span<const std::shared_ptr<const lower::GroupCode>> codes,
@@ -84,6 +85,7 @@ TEST(ProcessMeter, AHangCostsOneCandidate) {
       ::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   Count& hung = *new (shared) Count(0);
+  options.timeout_seconds = 20;
   options.clock = [&hung] { return 1000.0 * hung; };
   options.in_worker = [&](auto codes) {
     if (!has(codes, task.schedules[candidates[1]])) return;
