@@ -57,8 +57,10 @@ void print(const std::vector<ConformanceResult>& results, Context& context) {
     for (const ConformanceResult& result : results)
       if (result.outcome != Outcome::Passed)
         fmt::print("{:<11} {}: {}\n", label(result.outcome), result.name, result.why);
-    fmt::print("{} passed, {} wrong, {} failed, {} unsupported; the slowest took {:.1f} s ({})\n",
-               passed, wrong, failed, unsupported, slowest->seconds, slowest->name);
+    fmt::print(
+        "{} passed, {} wrong, {} failed, {} unsupported; the slowest took {:.1f} s of CPU time "
+        "({})\n",
+        passed, wrong, failed, unsupported, slowest->seconds, slowest->name);
   }
   if (wrong + failed > 0) context.exit_code = kNegativeResult;
 }

@@ -26,7 +26,7 @@ class Missing(Exception):
 class Socket:
     """Client of a WebSocket (RFC 6455), for text messages."""
 
-    def __init__(self, url, timeout=60):
+    def __init__(self, url, timeout=120):
         host, path = url.removeprefix("ws://").split("/", 1)
         name, port = host.rsplit(":", 1)
         self.connection = socket.create_connection((name, int(port)), timeout)
@@ -159,7 +159,7 @@ class Browser:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def wait(self, expression, seconds=20):
+    def wait(self, expression, seconds=120):
         end = time.monotonic() + seconds
         while not self.evaluate(expression):
             if time.monotonic() > end:

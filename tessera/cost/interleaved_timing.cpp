@@ -43,8 +43,8 @@ void find_interval(InterleavedTiming& timing) {
     ratios.push_back(median(ours) / median(theirs));
   }
   timing.ratio = median(timing.our_blocks) / median(timing.their_blocks);
-  timing.low = percentile(ratios, 0.025);
-  timing.high = percentile(ratios, 0.975);
+  timing.low = std::min(timing.ratio, percentile(ratios, 0.025));
+  timing.high = std::max(timing.ratio, percentile(ratios, 0.975));
 }
 
 }  // namespace

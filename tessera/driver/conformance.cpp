@@ -9,7 +9,7 @@
 #include "tessera/onnx/import.h"
 #include "tessera/onnx/test_case.h"
 #include "tessera/runtime/cuda/device.h"
-#include "tessera/support/stopwatch.h"
+#include "tessera/support/cpu_time.h"
 
 namespace tessera {
 namespace {
@@ -136,7 +136,7 @@ ConformanceResult run_cases(const fs::path& folder, const ConformanceOptions& op
 }
 
 ConformanceResult run_test(const fs::path& folder, const ConformanceOptions& options) {
-  const Stopwatch watch;
+  const CpuStopwatch watch(CLOCK_PROCESS_CPUTIME_ID);
   ConformanceResult result;
   try {
     result = run_cases(folder, options);

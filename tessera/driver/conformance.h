@@ -24,7 +24,7 @@ struct ConformanceResult {
   std::string name;
   Outcome outcome = Outcome::Passed;
   std::string why = {};
-  double seconds = 0;
+  double seconds = 0;  // CPU time of all threads
 };
 
 /// Options of conformance().

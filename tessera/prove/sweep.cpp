@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <set>
@@ -18,19 +17,20 @@
 #include "tessera/prove/locate.h"
 #include "tessera/prove/prove.h"
 #include "tessera/prove/size_cases.h"
+#include "tessera/support/cpu_time.h"
 #include "tessera/support/hash.h"
 
 namespace tessera::prove {
 namespace {
 
-using Clock = Alarm::Clock;
-
 constexpr std::int64_t kMostKeyed = 1 << 10;    // elements of a constant that a proof may look at
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
 constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
-constexpr double kScreenSeconds = 1;            // of running a window
-constexpr double kSecondsByName = 4;            // of matching by names, after a pair that failed
 constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
+// CPU time, so that a verdict does not depend on the load of the machine.
+constexpr double kScreenSeconds = 1;  // of running a window
+constexpr double kSecondsByName = 4;  // of matching by names, after a pair that failed
+constexpr double kCaseSeconds = 5;    // of matching with cases told apart
 
 /// Whether every run of the graph gives the same.
 bool is_pure(const Graph& graph) {
@@ -105,7 +105,7 @@ class Sweep {
   bool prove_window(const Window& window);
   void find_unrelated();
 
-  bool is_late() const { return splits_ && Clock::now() > cases_end_; }
+  bool is_late() const { return by_cases_ && by_cases_->seconds() > kCaseSeconds; }
   DistinguishOptions running() const {
     return {
         .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
@@ -130,12 +130,12 @@ class Sweep {
   std::map<std::uint32_t, Failed> failed_;  // by value of the target
   std::set<Assumption> assumptions_;
   int failures_ = 0;
-  Clock::time_point started_ = {};  // of the matching
-  bool is_suspect_ = false;         // a pair of one name differs in numbers, as far as windows tell
-  std::string current_;             // what is compared
+  CpuStopwatch matching_;
+  bool is_suspect_ = false;  // a pair of one name differs in numbers, as far as windows tell
+  std::string current_;      // what is compared
   std::optional<JointGraph> joint_;
   bool splits_ = false;
-  Clock::time_point cases_end_ = {};
+  std::optional<CpuStopwatch> by_cases_;  // since match_by_cases()
   SweepResult result_;
 };
 
@@ -179,7 +179,7 @@ Verdict Sweep::confirmed(Proved made) {
   show(0, "running both models");
   constexpr std::int64_t kFewElements = 1 << 12;
   constexpr double kProbeSeconds = 1;  // one probe is run in any case, others while there is time
-  const auto start = Clock::now();
+  const CpuStopwatch watch;
   bool ran = false;
   for (const std::vector<Type>& types : probe_types(aligned_.inputs)) {
     std::int64_t elements = 0;
@@ -189,8 +189,7 @@ Verdict Sweep::confirmed(Proved made) {
       if (alarm_.over()) return Unknown{"the time is over"};
       bool runs = false;
       for (const Recipe& recipe : probes(options_.seed, below)) {
-        const std::chrono::duration<double> spent = Clock::now() - start;
-        if (runs && spent.count() > kProbeSeconds) break;
+        if (runs && watch.seconds() > kProbeSeconds) break;
         const std::vector<Tensor> inputs = make_inputs(types, recipe);
         const auto outputs = single_outputs(joint(), inputs);
         if (!outputs) break;
@@ -397,7 +396,7 @@ bool Sweep::match_all() {
   if (!constants_) constants_.emplace(*pairing_);
   result_.proved = 0;
   failures_ = 0;
-  started_ = Clock::now();
+  matching_ = CpuStopwatch();
   is_suspect_ = false;
   failed_.clear();
   pairing_->number(Side::Target, [this](ValueId value) { match(value); });
@@ -435,11 +434,9 @@ bool Sweep::match_outputs_by_cases() {
 }
 
 bool Sweep::match_by_cases() {
-  constexpr double kMostSeconds = 5;
   splits_ = true;
   tried_.clear();
-  cases_end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                  std::chrono::duration<double>(kMostSeconds));
+  by_cases_.emplace();
   return match_all();
 }
 
@@ -458,8 +455,7 @@ void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
   if (alarm_.over() || failures_ > patience || is_suspect_ || is_late()) return;
-  const std::chrono::duration<double> spent = Clock::now() - started_;
-  if (!sized_ && failures_ > 0 && spent.count() > kSecondsByName) return;
+  if (!sized_ && failures_ > 0 && matching_.seconds() > kSecondsByName) return;
   current_ = fmt::format("comparing {}", pairing_->graph(Side::Target).name(target));
   show(target.index, current_);
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
@@ -520,7 +516,7 @@ bool Sweep::differs(const Window& window) {
 }
 
 bool Sweep::prove_equal(ClassId source, ClassId own) {
-  const auto start = Clock::now();
+  const CpuStopwatch watch;
   int differing = 0;
   Window window(*pairing_, source, own);
   for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
@@ -545,8 +541,7 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
       is_suspect_ = true;
       return false;
     }
-    const std::chrono::duration<double> spent = Clock::now() - start;
-    if (alarm_.over() || spent.count() > options_.pair_seconds || is_late() || !window.grow())
+    if (alarm_.over() || watch.seconds() > options_.pair_seconds || is_late() || !window.grow())
       return false;
   }
   return false;

@@ -24,7 +24,7 @@ struct SweepOptions {
   AlignOptions names = {};
   std::uint64_t seed = 1;
   int threads = 1;
-  double pair_seconds = 2;  // for attempts to prove one pair of values
+  double pair_seconds = 2;  // of CPU time, for attempts to prove one pair of values
   int most_growth = 6;      // steps that a window grows back
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: say what is known by now

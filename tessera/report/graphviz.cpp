@@ -33,10 +33,10 @@ std::optional<int> wait_for(pid_t child, double seconds) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
   int status = 0;
   while (true) {
+    if (Clock::now() >= deadline) break;
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
     if (ended < 0 && errno != EINTR) return std::nullopt;
-    if (Clock::now() >= deadline) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   kill(child, SIGKILL);

@@ -30,7 +30,7 @@ class ProcessMeter final : public Meter {
         legal.push_back(i);
       }
     const auto measured = measure_in_workers(
-        legal, {.timeout_seconds = options_.timeout_seconds, .stop = options_.stop},
+        legal, {options_.timeout_seconds, options_.stop, options_.clock},
         [&](std::span<const std::size_t> some) {
           std::vector<Code> timed = {usual};
           for (const std::size_t i : some) timed.push_back(codes.at(i));

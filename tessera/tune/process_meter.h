@@ -18,6 +18,8 @@ struct ProcessMeterOptions {
   double timeout_seconds = 20;          // of a worker process
   std::int64_t weight_bytes = 1 << 20;  // of the whole model: see cost::TimingOptions
   const std::atomic<bool>* stop = nullptr;
+  /// Time in seconds that the timeout is counted in; the steady clock unless a test gives another.
+  std::function<double()> clock = {};
   /// Called in the worker before it times these lowerings, for fault injection in tests.
   std::function<void(std::span<const std::shared_ptr<const lower::GroupCode>>)> in_worker = {};
 };

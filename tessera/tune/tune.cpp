@@ -89,7 +89,9 @@ class Tuner {
   bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
   bool is_spent() const {
     if (options_.most_trials > 0) return trials_ >= options_.most_trials;
-    return watch_.seconds() >= options_.seconds;
+    // One batch in any case: on a slow machine the defaults alone may take longer than the budget,
+    // and would again in the next run.
+    return trials_ > 0 && watch_.seconds() >= options_.seconds;
   }
 
   /// Takes over what the store knows.

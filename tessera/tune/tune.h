@@ -25,7 +25,7 @@ struct Progress {
 
 /// Options of tuning.
 struct TuneOptions {
-  double seconds = 60;          // time budget
+  double seconds = 60;          // time budget; one batch is measured in any case
   std::size_t most_trials = 0;  // budget of candidates in place of time; 0: none
   std::uint64_t seed = 1;
   std::size_t batch = 8;  // candidates that are measured together

@@ -23,16 +23,16 @@ void write_all(int to, const std::string& text) {
 }
 
 /// Reads until the other end is closed, or a limit is reached.
-WorkerOutput read_until_end(int from, const WorkerLimits& limits) {
+WorkerOutput read_until_end(int from, const WorkerLimits& limits,
+                            const std::function<bool()>& is_late) {
   constexpr int kPollMs = 50;
-  const Stopwatch watch;
   WorkerOutput output;
   while (true) {
     if (limits.stop != nullptr && *limits.stop) {
       output.status = WorkerOutput::Status::Stopped;
       return output;
     }
-    if (watch.seconds() > limits.timeout_seconds) {
+    if (is_late()) {
       output.status = WorkerOutput::Status::TimedOut;
       return output;
     }
@@ -51,6 +51,9 @@ WorkerOutput read_until_end(int from, const WorkerLimits& limits) {
 WorkerOutput run_in_worker(const std::function<std::string()>& work, const WorkerLimits& limits) {
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) return {.status = WorkerOutput::Status::Crashed};
+  const Stopwatch watch;
+  const auto now = [&] { return limits.clock ? limits.clock() : watch.seconds(); };
+  const double deadline = now() + limits.timeout_seconds;
   const pid_t child = ::fork();
   if (child < 0) {
     ::close(pipe_ends[0]);
@@ -63,7 +66,7 @@ WorkerOutput run_in_worker(const std::function<std::string()>& work, const Worke
     ::_exit(0);
   }
   ::close(pipe_ends[1]);
-  WorkerOutput output = read_until_end(pipe_ends[0], limits);
+  WorkerOutput output = read_until_end(pipe_ends[0], limits, [&] { return now() > deadline; });
   ::close(pipe_ends[0]);
   if (output.status != WorkerOutput::Status::Done) ::kill(child, SIGKILL);
   int status = 0;

@@ -11,6 +11,8 @@ namespace tessera::tune {
 struct WorkerLimits {
   double timeout_seconds = 20;
   const std::atomic<bool>* stop = nullptr;
+  /// Time in seconds that the timeout is counted in; the steady clock unless a test gives another.
+  std::function<double()> clock = {};
 };
 
 /// Output of a worker process.

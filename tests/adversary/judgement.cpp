@@ -1,7 +1,6 @@
 #include "tests/adversary/judgement.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 
@@ -12,6 +11,7 @@
 #include "tessera/prove/refute.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/rules/proof.h"
+#include "tessera/support/cpu_time.h"
 #include "tests/adversary/evaluation.h"
 
 namespace tessera::testing {
@@ -23,12 +23,6 @@ const std::map<std::string, std::string, std::less<>> kAssumptionOf = {
     {"non-finite", "non-finite"},   {"empty", "empty"},
     {"domain", "domain"},           {"sizes", "sizes"},
 };
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 View view_of(std::string way, const prove::Verdict& verdict) {
   View view{.way = std::move(way), .verdict = std::string(prove::to_string(verdict))};
@@ -123,9 +117,9 @@ std::vector<View> views_of(const Entry& entry) {
   const auto add = [&](const auto& view_by) {
     prove::Alarm alarm(nullptr);
     alarm.set(3 * kMostSeconds);
-    const double start = processor_seconds();
+    const CpuStopwatch watch;
     views.push_back(view_by(alarm.flag()));
-    views.back().seconds = processor_seconds() - start;
+    views.back().seconds = watch.seconds();
   };
   if (const auto* rule = std::get_if<rules::Rule>(&entry.pair)) {
     add([&](auto stop) { return rule_view(*rule, stop); });

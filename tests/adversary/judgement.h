@@ -16,7 +16,7 @@ struct View {
   std::set<std::string> assumptions = {};  // kinds, of what is proved
   std::string why = {};                    // in words
   bool replayed = false;                   // the interpreter shows the difference again
-  double seconds = 0;                      // of processor time
+  double seconds = 0;                      // of CPU time
 };
 
 /// A rule is looked at as a rule, and as two models in both orders if it has neither a guard, nor
@@ -31,7 +31,7 @@ struct Judgement {
 };
 Judgement judged(const Entry& entry);
 
-inline constexpr double kMostSeconds = 10;
+inline constexpr double kMostSeconds = 30;
 
 /// What is wrong: proved though false, refuted though true, a verdict that depends on the order of
 /// the arguments, a counterexample that shows nothing, too much time; or the entry itself, where

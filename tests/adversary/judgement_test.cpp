@@ -78,7 +78,7 @@ TEST(Judgement, ACounterexampleHasToReplay) {
 TEST(Judgement, AnEntryHasToBeQuick) {
   View refuted = view("rule", "refuted");
   refuted.seconds = kMostSeconds + 1;
-  EXPECT_THAT(faults(any_entry("reals"), {.views = {refuted}}), ElementsAre("rule: 11.0 s"));
+  EXPECT_THAT(faults(any_entry("reals"), {.views = {refuted}}), ElementsAre("rule: 31.0 s"));
 }
 
 TEST(Judgement, AnUnknownVerdictIsNoFaultButDoesNotDecide) {

@@ -346,7 +346,7 @@ TEST_F(Cli, TheTimeLimitHolds) {
   const Outcome outcome = tessera({"run", "m.tessera", "--fill", "sin", "--time-limit", "1s"});
   EXPECT_EQ(outcome.exit_code, kLimit);
   EXPECT_THAT(outcome.err, HasSubstr("error[time-limit]: the time limit of 1s is reached"));
-  EXPECT_LT(outcome.seconds, 10);  // on a machine that has other things to do
+  EXPECT_LT(outcome.cpu_seconds, 10);
 }
 
 TEST_F(Cli, EveryCommandTakesLimits) {
@@ -400,7 +400,7 @@ TEST_F(Cli, ConformanceHoldsTheTimeLimit) {
   ASSERT_EQ(tessera({"convert", "m.tessera", "test_loop/model.onnx"}).exit_code, kSuccess);
   const Outcome outcome = tessera({"conformance", ".", "--time-limit", "1s"});
   EXPECT_EQ(outcome.exit_code, kLimit) << outcome.out << outcome.err;
-  EXPECT_LT(outcome.seconds, 10);
+  EXPECT_LT(outcome.cpu_seconds, 10);
 }
 
 }  // namespace

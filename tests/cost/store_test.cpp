@@ -175,21 +175,31 @@ TEST_F(StoreTest, ManyProcessesWriteAtTheSameTime) {
 }
 
 TEST_F(StoreTest, AProcessThatIsKilledLeavesAWholeStore) {
+  int written[2];
+  ASSERT_EQ(::pipe(written), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     auto store = Store::open(file());
     (void)store->put(target());
-    for (int i = 0;; ++i)
+    for (int i = 0;; ++i) {
       (void)store->put(target().name, std::vector{measurement(2 * i), measurement(2 * i + 1)});
+      if (::write(written[1], "", 1) != 1) ::_exit(1);
+    }
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  ::kill(child, SIGKILL);
+  ::close(written[1]);
+  for (int i = 0; i < 20; ++i) {
+    char one = 0;
+    EXPECT_EQ(::read(written[0], &one, 1), 1);
+  }
+  ::kill(child, SIGKILL);  // while it writes more, or between two writes
+  ::close(written[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
   auto store = Store::open(file());
   ASSERT_TRUE(store) << to_string(store.error());
   const auto found = store->measurements(target().name);
   ASSERT_TRUE(found);
+  EXPECT_GE(found->size(), 40U);
   EXPECT_EQ(found->size() % 2, 0U);  // both of a pair or none
   EXPECT_TRUE(store->put(target().name, std::vector{measurement(1'000'000)}));
 }

@@ -82,10 +82,9 @@ void expect_complete(const report::EventLog& log) {
     calls[time->step] = time->calls;
   }
   EXPECT_NEAR(sum, run->ms, 0.02 * run->ms);
-  // The rest of a run is not negative, as it would be if steps in loops counted twice, and short,
-  // as it would not be if steps were left out.
+  // The rest of a run is not negative, as it would be if steps in loops counted twice. How long it
+  // is depends on the load of the machine; that no step is left out is seen by their calls.
   EXPECT_GE(run->between_ms, -0.02 * run->ms);
-  EXPECT_LE(run->between_ms, 0.3 * run->ms);
   std::map<std::int64_t, const report::Step*> steps;
   for (const auto* step : log.all<report::Step>()) steps[step->id] = step;
   EXPECT_FALSE(steps.empty());
@@ -94,8 +93,7 @@ void expect_complete(const report::EventLog& log) {
     for (const std::string& name : step->names)
       EXPECT_THAT(name, Not(::testing::StartsWith("%"))) << id;
     EXPECT_TRUE(calls.contains(id)) << id;
-    if (step->loop < 0) continue;
-    EXPECT_EQ(calls[id], steps.at(step->loop)->iterations) << id;
+    EXPECT_EQ(calls[id], step->loop < 0 ? 1 : steps.at(step->loop)->iterations) << id;
   }
 }
 

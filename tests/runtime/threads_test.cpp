@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/support/cpu_time.h"
+
 namespace tessera::runtime {
 namespace {
 
@@ -96,12 +98,15 @@ TEST(Threads, AFailedPartEndsTheWork) {
     std::this_thread::sleep_for(microseconds(10));
     return first <= 500 && 500 < last ? 7 : 0;
   };
+  const Threads::Work work{.run = fail_late, .context = &context, .count = 1'000'000};
   Threads threads(3);
-  for (const int limit : {1, 3}) {
-    context.run = 0;
-    EXPECT_EQ(threads.run({.run = fail_late, .context = &context, .count = 1'000'000}, limit), 7);
-  }
-  EXPECT_LT(context.run, 1'000'000);  // of three threads; one alone takes all as one part
+  for (const int limit : {1, 3}) EXPECT_EQ(threads.run(work, limit), 7);
+  // The caller takes parts for three threads, and there are no others that could take the rest
+  // before the first part fails.
+  Threads caller(1);
+  context.run = 0;
+  EXPECT_EQ(caller.run(work, 3), 7);
+  EXPECT_LT(context.run, 1'000'000);
 }
 
 TEST(Threads, EachHasScratchOfItsOwn) {
@@ -187,19 +192,13 @@ TEST(Threads, TheChildOfAForkWorksAlone) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 TEST(Threads, SleepWhenIdle) {
   Threads threads(4);
   Tally tally(100);
   threads.run({.run = Tally::run, .context = &tally, .count = 100}, 4);
-  const double before = processor_seconds();
+  const CpuStopwatch watch(CLOCK_PROCESS_CPUTIME_ID);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_LT(processor_seconds() - before, 0.02);
+  EXPECT_LT(watch.seconds(), 0.02);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@ namespace fs = std::filesystem;
 
 Outcome run_command(const fs::path& program, const std::vector<std::string>& arguments,
                     const fs::path& folder) {
+  static const TemporaryFolder cache;  // not the user's, which other tests use at the same time
   const TemporaryFolder streams;
   std::vector<std::string> words = {program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -25,24 +25,26 @@ Outcome run_command(const fs::path& program, const std::vector<std::string>& arg
   argv.push_back(nullptr);
   const std::string out = streams.path() / "out", err = streams.path() / "err";
 
-  const auto start = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
   if (child == 0) {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
     ::dup2(::open(out.c_str(), flags, 0600), STDOUT_FILENO);
     ::dup2(::open(err.c_str(), flags, 0600), STDERR_FILENO);
+    ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
     if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;
   rusage usage{};
   ::wait4(child, &status, 0, &usage);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
   return {.exit_code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status),
           .out = content_of(out),
           .err = content_of(err),
-          .seconds = seconds.count(),
+          .cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime),
           .peak_bytes = std::int64_t{usage.ru_maxrss} * 1024};
 }
 

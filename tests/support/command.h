@@ -11,11 +11,12 @@ namespace tessera::testing {
 struct Outcome {
   int exit_code = 0;  // minus the signal that ended it
   std::string out, err;
-  double seconds = 0;
+  double cpu_seconds = 0;       // of all its threads, whatever else the machine runs
   std::int64_t peak_bytes = 0;  // of resident memory
 };
 
-/// Runs a program in a folder and waits for its end.
+/// Runs a program in a folder and waits for its end. Its cache of object code and measurements is
+/// one of this process.
 Outcome run_command(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                     const std::filesystem::path& folder);
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <atomic>
+#include <new>
 
 #include "tessera/support/digest.h"
 #include "tests/tune/example_task.h"
@@ -26,8 +28,9 @@ std::vector<CandidateTiming> measured(const GroupTask& task,
   return process_meter(std::span(&task, 1), options)->measure(0, candidates, Meter::Effort::Quick);
 }
 
+/// Few runs of each candidate; workers may take as long as the machine needs to compile.
 ProcessMeterOptions quick() {
-  return {.code = {.threads = 1}, .seconds_per_candidate = 0.001};
+  return {.code = {.threads = 1}, .seconds_per_candidate = 0.001, .timeout_seconds = 3600};
 }
 
 bool has(std::span<const std::shared_ptr<const lower::GroupCode>> codes,
@@ -75,11 +78,23 @@ TEST(ProcessMeter, AHangCostsOneCandidate) {
   const GroupTask task = matmul_task();
   const std::vector<std::size_t> candidates = some_of(task, 2);
   ProcessMeterOptions options = quick();
-  options.timeout_seconds = 1.5;
+  // Time passes only where a worker hangs: each counts itself in memory that it shares with the
+  // meter.
+  using Count = std::atomic<int>;
+  void* const shared =
+      ::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  Count& hung = *new (shared) Count(0);
+  options.timeout_seconds = 20;
+  options.clock = [&hung] { return 1000.0 * hung; };
   options.in_worker = [&](auto codes) {
-    if (has(codes, task.schedules[candidates[1]])) ::sleep(1000);
+    if (!has(codes, task.schedules[candidates[1]])) return;
+    ++hung;
+    ::sleep(1000);
   };
   const auto timings = measured(task, candidates, options);
+  EXPECT_EQ(hung, 2);  // in the batch and alone
+  ::munmap(shared, sizeof(Count));
   EXPECT_EQ(timings[0].status, Status::Measured);
   EXPECT_EQ(timings[1].status, Status::TimedOut);
 }

@@ -147,6 +147,15 @@ TEST_F(Tune, ResumesWithoutMeasuringAgain) {
   EXPECT_EQ(store_.schedules(target_.name)->size(), before + trials);
 }
 
+TEST_F(Tune, MeasuresOneBatchWhereTheBudgetIsSpentOnTheDefaults) {
+  const TuneResult first = tuned({.seconds = 0}), second = tuned({.seconds = 0});
+  for (const TuneResult* result : {&first, &second}) {
+    EXPECT_EQ(result->end, TuneResult::End::Budget);
+    EXPECT_EQ(result->tasks[0].trials.size() + result->tasks[1].trials.size(), 8u);
+  }
+  EXPECT_EQ(store_.schedules(target_.name)->size(), 16u);
+}
+
 TEST_F(Tune, CandidatesThatCrashCostThemselvesAlone) {
   const TuneResult result = tuned({.most_trials = 200});
   std::size_t failed = 0;
