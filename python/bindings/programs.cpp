@@ -57,6 +57,7 @@ std::shared_ptr<NativeModel> compile(const ModelHandle& handle, const CompileArg
   options.code.threads = arguments.threads;
   options.code.passes = {.exact = arguments.numerics == "exact", .disabled = arguments.disabled};
   options.code.cache = arguments.cache;
+  if (!arguments.cache.empty()) options.program_cache = arguments.cache / "programs";
   options.max_error = arguments.max_error;
   auto model = std::make_shared<NativeModel>(handle.model, std::move(options),
                                              run_options(arguments.threads, arguments.cache));
@@ -265,6 +266,12 @@ void save(const DirectCall& program, const std::filesystem::path& path) {
   value_or_throw(runtime::save(entry->program(), path));
 }
 
+/// Compilation of a program that came from the cache, for its report.
+CompiledModel recompiled(const NativeModel& model, const NativeModel::Entry& entry) {
+  const nb::gil_scoped_release nogil;
+  return value_or_throw(compile_model(*model.model(), entry.shapes, model.compile_options()));
+}
+
 nb::dict explain(const DirectCall& handle) {
   const auto entry = current(handle);
   const runtime::Program& program = entry->program();
@@ -278,12 +285,14 @@ nb::dict explain(const DirectCall& handle) {
     step["what"] = program.notes[i].what;
     step["flops"] = program.notes[i].flops;
     step["bytes"] = program.notes[i].bytes;
-    if (entry->compiled) step["strategy"] = entry->compiled->report.steps[i].strategy;
+    step["strategy"] = program.notes[i].strategy;
     steps.append(step);
   }
   result["steps"] = steps;
-  if (!entry->compiled) return result;
-  const CompiledModel& compiled = *entry->compiled;
+  if (handle.model().is_saved_program()) return result;
+  std::optional<CompiledModel> again;
+  if (!entry->compiled) again = recompiled(handle.model(), *entry);
+  const CompiledModel& compiled = again ? *again : *entry->compiled;
   result["seconds"] = compiled.seconds;
   result["precision"] = std::string(to_string(compiled.contraction_dtype));
   nb::dict interpreted;

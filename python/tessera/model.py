@@ -76,7 +76,7 @@ class Model:
         sizes:     sizes of symbolic dimensions; shapes: shapes of inputs by name. What is left open is
                    decided by the arrays of each call, and compiled when it first comes
         disable:   names of passes to skip (tessera.passes())
-        cache:     folder of the object code cache, or None
+        cache:     folder of the cache of object code and programs, or None
 
         >>> model = ts.parse("graph g(x: f32[2]) { y = add(x, x) return y }")
         >>> model.compile(threads=2, numerics="exact")(np.array([1, 2], "float32"))

@@ -758,3 +758,59 @@ def test_matmuls_of_16_bit_floats_are_as_precise_as_eager(dtype):
         eager = model(x)
     error, allowed = ((t.float() - expected).abs().max() for t in (y, eager))
     assert error <= 4 * allowed
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, stride=1, factor=2.0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.factor = torch.nn.Conv2d(3, 4, 3, stride), factor
+
+    def forward(self, x):
+        return torch.relu(self.conv(x)) * self.factor
+
+
+def doubled(model):
+    return model.double()
+
+
+def with_other_weight(model):
+    with torch.no_grad():
+        model.conv.weight[0, 0, 0, 0] += 1e-3
+    return model
+
+
+@pytest.mark.parametrize(
+    "make, view, options",
+    [
+        (lambda: Scaled(factor=2.5), None, {}),
+        (lambda: Scaled(stride=2), None, {}),
+        (lambda: with_other_weight(Scaled()), None, {}),
+        (lambda: doubled(Scaled()), lambda x: x.double(), {}),
+        (Scaled, lambda x: x.contiguous(memory_format=torch.channels_last), {}),
+        (Scaled, lambda x: x[:, :, 1:], {}),
+        (Scaled, None, {"numerics": "exact"}),
+        (Scaled, None, {"threads": 2}),
+        (Scaled, None, {"precision": "bf16"}),
+        (Scaled, None, {"disable": ("cse",)}),
+    ],
+    ids="constant attribute weight dtype strides sizes numerics threads precision passes".split(),
+)
+def test_a_cached_program_serves_no_other_compilation(tmp_path, make, view, options):
+    os.chmod(tmp_path, 0o700)
+    x = torch.randn(2, 3, 8, 8)
+
+    def run(model, x, **options):
+        """The number of cached programs after a call."""
+        torch._dynamo.reset()
+        with torch.no_grad():
+            y = compiled(model, cache=str(tmp_path), **options)(x)
+            loose = options.get("precision") == "bf16"
+            torch.testing.assert_close(y, model(x), rtol=5e-2 if loose else 1e-4, atol=5e-2 if loose else 1e-5)
+        return len(list((tmp_path / "programs").iterdir()))
+
+    base = {"threads": 1}
+    assert run(Scaled(), x, **base) == 1
+    assert run(Scaled(), x, **base) == 1
+    assert run(make(), x if view is None else view(x), **{**base, **options}) == 2
+    assert run(Scaled(), x, **base) == 2

@@ -7,6 +7,7 @@ VISION = ("resnet18 resnet50 resnext50_32x4d mobilenet_v2 mobilenet_v3_small eff
           "maxvit_t").split()
 TEXT = "bert distilbert roberta gpt2 llama qwen3 t5 clip whisper deberta".split()
 TIMED = "resnet18 resnet50 mobilenet_v2 efficientnet_b0 densenet121 squeezenet1_1 vit_b_16 swin_t convnext_tiny bert gpt2 llama".split()
+TIMED_IN_TRAINING = "resnet18 mobilenet_v2 densenet121 bert gpt2".split()
 TRAINED = "resnet18 mobilenet_v2 densenet121 squeezenet1_1 vit_b_16 convnext_tiny bert gpt2 llama".split()
 
 

@@ -30,6 +30,8 @@ struct CompileModelOptions {
   std::filesystem::path store = {};  // file of measurements for the gains; in memory if empty
   /// A schedule of code.schedules that is not legal is a diagnostic, `schedule-illegal`.
   bool requires_schedules = false;
+  /// Folder of compiled programs, for NativeModel; empty: none.
+  std::filesystem::path program_cache = {};
 };
 
 /// Compiled program with everything a report needs.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/driver/inputs.h"
+#include "tessera/driver/program_cache.h"
 
 namespace tessera {
 
@@ -39,14 +40,30 @@ Expected<std::shared_ptr<const NativeModel::Entry>> NativeModel::program_for(
     programs_.splice(programs_.begin(), programs_, found);
     return programs_.front();
   }
-  auto entry = std::make_shared<Entry>();
-  TESSERA_TRY(CompiledModel compiled, compile_model(*model_, shapes, compile_));
-  TESSERA_TRY(entry->runnable, RunnableProgram::create(std::exchange(compiled.program, {}), run_));
-  entry->shapes = shapes;
-  entry->compiled = std::move(compiled);
+  TESSERA_TRY(auto entry, new_entry(shapes));
   programs_.push_front(std::move(entry));
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return programs_.front();
+}
+
+Expected<std::shared_ptr<NativeModel::Entry>> NativeModel::new_entry(
+    const InputShapes& shapes) const {
+  auto entry = std::make_shared<Entry>();
+  entry->shapes = shapes;
+  const std::optional<ProgramCache> cache = ProgramCache::open(compile_.program_cache);
+  const std::optional<std::string> key =
+      cache ? program_key(*model_, shapes, compile_) : std::nullopt;
+  if (key) {
+    if (std::optional<runtime::Program> found = cache->find(*key)) {
+      TESSERA_TRY(entry->runnable, RunnableProgram::create(*std::move(found), run_));
+      return entry;
+    }
+  }
+  TESSERA_TRY(CompiledModel compiled, compile_model(*model_, shapes, compile_));
+  if (key) cache->store(*key, compiled.program);
+  TESSERA_TRY(entry->runnable, RunnableProgram::create(std::exchange(compiled.program, {}), run_));
+  entry->compiled = std::move(compiled);
+  return entry;
 }
 
 Expected<std::shared_ptr<const NativeModel::Entry>> NativeModel::program_for_arrays(

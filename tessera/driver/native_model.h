@@ -31,8 +31,9 @@ class NativeModel {
 
   /// Program for inputs of these shapes.
   struct Entry {
-    InputShapes shapes = {};                     // empty for a saved program
-    std::optional<CompiledModel> compiled = {};  // without its program, which is in `runnable`
+    InputShapes shapes = {};  // empty for a saved program
+    /// Without its program, which is in `runnable`; none for programs that were saved or cached.
+    std::optional<CompiledModel> compiled = {};
     std::shared_ptr<RunnableProgram> runnable = {};
 
     const runtime::Program& program() const { return runnable->program(); }
@@ -62,6 +63,9 @@ class NativeModel {
   const ExecutionOptions& run_options() const { return run_; }
 
  private:
+  /// Program for these shapes: that of the program cache, or compiled.
+  Expected<std::shared_ptr<Entry>> new_entry(const InputShapes& shapes) const;
+
   std::shared_ptr<const Model> model_;
   std::vector<std::string> input_names_, output_names_;
   CompileModelOptions compile_;

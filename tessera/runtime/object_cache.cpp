@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
+#include "tessera/support/bytes.h"
 #include "tessera/support/hash.h"
 
 namespace tessera::runtime {
@@ -56,12 +58,17 @@ File open_private(const fs::path& folder) {
   return File(-1);
 }
 
-// An entry is this head, the key, the object, and a hash of all of these.
+// An entry is this head, the key, zeros up to a multiple of kAlignment, the object, and a hash of
+// all of these.
 struct Head {
-  char magic[8] = {'T', 'E', 'S', 'S', 'O', 'B', 'J', '1'};
+  char magic[8] = {'T', 'E', 'S', 'S', 'O', 'B', 'J', '2'};
   std::uint64_t key_bytes = 0, object_bytes = 0;
 };
-constexpr std::size_t kMostEntryBytes = std::size_t{1} << 30;
+
+std::size_t object_offset(std::string_view key) {
+  constexpr std::size_t kUnit = ObjectCache::kAlignment;
+  return (sizeof(Head) + key.size() + kUnit - 1) / kUnit * kUnit;
+}
 
 std::string name_of(std::string_view key) {
   Hasher hasher;
@@ -69,44 +76,35 @@ std::string name_of(std::string_view key) {
   return fmt::format("{:016x}.o", hasher.value());
 }
 
-std::uint64_t checksum(std::span<const std::byte> bytes) {
+/// What precedes the object in an entry.
+std::vector<std::byte> prefix_of(std::string_view key, std::size_t object_bytes) {
+  Head head;
+  head.key_bytes = key.size();
+  head.object_bytes = object_bytes;
+  std::vector<std::byte> prefix(object_offset(key));
+  std::memcpy(prefix.data(), &head, sizeof head);
+  std::memcpy(prefix.data() + sizeof head, key.data(), key.size());
+  return prefix;
+}
+
+std::uint64_t checksum(std::span<const std::byte> prefix, std::span<const std::byte> object) {
   Hasher hasher;
-  hasher.add_bytes(bytes);
+  hasher.add_bytes(prefix);
+  hasher.add_bytes(object);
   return hasher.value();
 }
 
-std::vector<std::byte> entry_of(std::string_view key, std::span<const std::byte> object) {
-  Head head;
-  head.key_bytes = key.size();
-  head.object_bytes = object.size();
-  std::vector<std::byte> entry;
-  const auto append = [&](std::span<const std::byte> bytes) {
-    entry.insert(entry.end(), bytes.begin(), bytes.end());
-  };
-  append(std::as_bytes(std::span(&head, 1)));
-  append(std::as_bytes(std::span(key)));
-  append(object);
-  const std::uint64_t sum = checksum(entry);
-  append(std::as_bytes(std::span(&sum, 1)));
-  return entry;
-}
-
 /// Object of an entry that is complete and has this key.
-std::optional<std::vector<std::byte>> object_in(std::span<const std::byte> entry,
-                                                std::string_view key) {
-  Head expected, head;
+std::optional<Bytes> object_in(const Bytes& entry, std::string_view key) {
   std::uint64_t sum = 0;
-  if (entry.size() < sizeof head + key.size() + sizeof sum) return std::nullopt;
-  std::memcpy(&head, entry.data(), sizeof head);
-  expected.key_bytes = key.size();
-  expected.object_bytes = entry.size() - sizeof head - key.size() - sizeof sum;
-  if (std::memcmp(&head, &expected, sizeof head) != 0) return std::nullopt;
-  if (std::memcmp(entry.data() + sizeof head, key.data(), key.size()) != 0) return std::nullopt;
-  const auto content = entry.first(entry.size() - sizeof sum);
-  std::memcpy(&sum, entry.data() + content.size(), sizeof sum);
-  if (sum != checksum(content)) return std::nullopt;
-  const auto object = content.last(head.object_bytes);
-  return std::vector<std::byte>(object.begin(), object.end());
+  const std::size_t offset = object_offset(key);
+  if (entry.size() < offset + sizeof sum) return std::nullopt;
+  Bytes object = entry.slice(offset, entry.size() - offset - sizeof sum);
+  const std::vector<std::byte> prefix = prefix_of(key, object.size());
+  if (std::memcmp(entry.data(), prefix.data(), offset) != 0) return std::nullopt;
+  std::memcpy(&sum, entry.data() + offset + object.size(), sizeof sum);
+  if (sum != checksum(prefix, object.view())) return std::nullopt;
+  return object;
 }
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {
@@ -119,8 +117,8 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
   return true;
 }
 
-std::optional<std::vector<std::byte>> read_all(int descriptor, std::size_t size) {
-  std::vector<std::byte> bytes(size);
+std::optional<Bytes> read_all(int descriptor, std::size_t size) {
+  Buffer bytes(size);
   std::size_t done = 0;
   while (done < size) {
     const ssize_t count = ::read(descriptor, bytes.data() + done, size - done);
@@ -128,7 +126,31 @@ std::optional<std::vector<std::byte>> read_all(int descriptor, std::size_t size)
     if (count <= 0) return std::nullopt;
     done += static_cast<std::size_t>(count);
   }
-  return bytes;
+  return std::move(bytes).freeze();
+}
+
+/// Entries of a folder, drafts included, with the times of their last use.
+struct UsedEntry {
+  std::int64_t seconds = 0, nanoseconds = 0;
+  std::string name;
+  std::uint64_t bytes = 0;
+  auto operator<=>(const UsedEntry&) const = default;
+};
+
+std::vector<UsedEntry> entries_of(const fs::path& path, const File& folder) {
+  std::vector<UsedEntry> entries;
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    struct stat status {};
+    std::string name = at->path().filename().string();
+    if (fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(status.st_mode)) continue;
+    entries.push_back({.seconds = status.st_mtim.tv_sec,
+                       .nanoseconds = status.st_mtim.tv_nsec,
+                       .name = std::move(name),
+                       .bytes = static_cast<std::uint64_t>(status.st_size)});
+  }
+  return entries;
 }
 
 Diagnostic unsafe(const fs::path& folder, std::string message) {
@@ -174,23 +196,34 @@ Expected<ObjectCache> ObjectCache::open(fs::path folder) {
 }
 
 std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) const {
+  const std::optional<Bytes> object = find_bytes(key);
+  if (!object) return std::nullopt;
+  return std::vector<std::byte>(object->view().begin(), object->view().end());
+}
+
+std::optional<Bytes> ObjectCache::find_bytes(std::string_view key) const {
   const File folder = open_private(folder_);
   if (!folder) return std::nullopt;
+  const std::string name = name_of(key);
   const File file(
-      ::openat(folder.get(), name_of(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) return std::nullopt;
   const auto status = file.status();
   if (!status || !S_ISREG(status->st_mode) || status->st_uid != geteuid()) return std::nullopt;
   const auto size = static_cast<std::size_t>(status->st_size);
   if (size > kMostEntryBytes) return std::nullopt;
   const auto entry = read_all(file.get(), size);
-  return entry ? object_in(*entry, key) : std::nullopt;
+  std::optional<Bytes> object = entry ? object_in(*entry, key) : std::nullopt;
+  // The time of the last change is that of the last use, for trim(); a read-only disk keeps it.
+  if (object) futimens(file.get(), nullptr);
+  return object;
 }
 
 void ObjectCache::store(std::string_view key, std::span<const std::byte> object) const {
-  const std::vector<std::byte> entry = entry_of(key, object);
+  const std::vector<std::byte> prefix = prefix_of(key, object.size());
+  const std::uint64_t sum = checksum(prefix, object);
   const File folder = open_private(folder_);
-  if (!folder || entry.size() > kMostEntryBytes) return;
+  if (!folder || prefix.size() + object.size() + sizeof sum > kMostEntryBytes) return;
 
   // No fsync: an entry damaged by a power failure is detected by its checksum and rebuilt. One
   // temporary file per entry: the holder of its lock writes it, concurrent writers skip. A killed
@@ -206,9 +239,26 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> object)
   if (!locked || fstatat(folder.get(), draft_name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 ||
       now.st_ino != locked->st_ino || !S_ISREG(locked->st_mode) || locked->st_nlink != 1)
     return;
-  if (ftruncate(draft.get(), 0) != 0 || !write_all(draft.get(), entry) ||
+  if (ftruncate(draft.get(), 0) != 0 || !write_all(draft.get(), prefix) ||
+      !write_all(draft.get(), object) ||
+      !write_all(draft.get(), std::as_bytes(std::span(&sum, 1))) ||
       renameat(folder.get(), draft_name.c_str(), folder.get(), name.c_str()) != 0)
     unlinkat(folder.get(), draft_name.c_str(), 0);
+}
+
+void ObjectCache::trim(const Limits& limits) const {
+  const File folder = open_private(folder_);
+  if (!folder) return;
+  std::vector<UsedEntry> entries = entries_of(folder_, folder);
+  std::uint64_t bytes = 0, count = entries.size();
+  for (const UsedEntry& entry : entries) bytes += entry.bytes;
+  std::ranges::sort(entries);
+  for (const UsedEntry& entry : entries) {
+    if (bytes <= limits.bytes && count <= limits.entries) return;
+    if (unlinkat(folder.get(), entry.name.c_str(), 0) != 0) continue;
+    bytes -= entry.bytes;
+    --count;
+  }
 }
 
 }  // namespace tessera::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/support/bytes.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::runtime {
@@ -27,8 +29,20 @@ class ObjectCache {
 
   /// Entry of a key; none where it is missing or damaged.
   std::optional<std::vector<std::byte>> find(std::string_view key) const;
+  /// The same entry without a copy, aligned to kAlignment; it becomes the most recently used one.
+  std::optional<Bytes> find_bytes(std::string_view key) const;
   /// Stores an entry; a full or read-only disk is not an error: the entry is not cached.
   void store(std::string_view key, std::span<const std::byte> object) const;
+  /// Largest size of a cache.
+  struct Limits {
+    std::uint64_t bytes = 0, entries = 0;
+  };
+  /// Removes the least recently used entries until the others are within the limits.
+  void trim(const Limits& limits) const;
+
+  static constexpr std::size_t kAlignment = 64;
+  /// Larger entries are neither stored nor read.
+  static constexpr std::size_t kMostEntryBytes = std::size_t{1} << 30;
 
   const std::filesystem::path& folder() const { return folder_; }
 

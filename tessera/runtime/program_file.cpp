@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -92,36 +93,65 @@ std::uint64_t aligned(std::uint64_t offset, std::uint64_t size) {
   return (offset + unit - 1) / unit * unit;
 }
 
-}  // namespace
+/// File of a program, as the sections that it refers to.
+struct EncodedProgram {
+  Header header = {};
+  std::string plan = {};
+  Bytes code = {}, weights = {};
+  std::uint64_t bytes = 0;  // of the file
 
-Expected<Done> save(const Program& program, const std::filesystem::path& file) {
-  TESSERA_TRY_DONE(check(program));
-  const std::string plan = encode_plan(program);
-  const std::array<std::span<const std::byte>, 3> contents = {
-      std::as_bytes(std::span(plan)), program.image.view(), program.weights.view()};
-  Header header;
-  const std::array<Section*, 3> sections = {&header.plan, &header.code, &header.weights};
-  std::uint64_t end = sizeof header;
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    *sections[i] = {.offset = aligned(end, contents[i].size()),
-                    .size = contents[i].size(),
-                    .checksum = checksum_of(contents[i])};
-    end = sections[i]->offset + sections[i]->size;
-  }
-  header.checksum = checksum_of(header);
-  return write_file(file, [&](std::ostream& out) {
-    const auto write = [&](std::span<const std::byte> bytes) {
-      out.write(reinterpret_cast<const char*>(bytes.data()),
-                static_cast<std::streamsize>(bytes.size()));
-    };
+  /// Calls write(bytes) for consecutive parts of the file.
+  void for_each_part(auto&& write) const {
     write(std::as_bytes(std::span(&header, 1)));
     std::uint64_t at = sizeof header;
-    for (std::size_t i = 0; i < contents.size(); ++i) {
-      write(std::vector<std::byte>(sections[i]->offset - at));
-      write(contents[i]);
-      at = sections[i]->offset + sections[i]->size;
-    }
+    const auto section = [&](const Section& place, std::span<const std::byte> content) {
+      write(std::span<const std::byte>(std::vector<std::byte>(place.offset - at)));
+      write(content);
+      at = place.offset + place.size;
+    };
+    section(header.plan, std::as_bytes(std::span(plan)));
+    section(header.code, code.view());
+    section(header.weights, weights.view());
+  }
+};
+
+Expected<EncodedProgram> encode(const Program& program) {
+  TESSERA_TRY_DONE(check(program));
+  EncodedProgram file{
+      .plan = encode_plan(program), .code = program.image, .weights = program.weights};
+  file.bytes = sizeof file.header;
+  const auto place = [&](Section& section, std::span<const std::byte> content) {
+    section = {.offset = aligned(file.bytes, content.size()),
+               .size = content.size(),
+               .checksum = checksum_of(content)};
+    file.bytes = section.offset + section.size;
+  };
+  place(file.header.plan, std::as_bytes(std::span(file.plan)));
+  place(file.header.code, file.code.view());
+  place(file.header.weights, file.weights.view());
+  file.header.checksum = checksum_of(file.header);
+  return file;
+}
+
+}  // namespace
+
+Expected<Done> save(const Program& program, const std::filesystem::path& path) {
+  TESSERA_TRY(const EncodedProgram file, encode(program));
+  return write_file(path, [&](std::ostream& out) {
+    file.for_each_part([&](std::span<const std::byte> bytes) {
+      out.write(reinterpret_cast<const char*>(bytes.data()),
+                static_cast<std::streamsize>(bytes.size()));
+    });
   });
+}
+
+Expected<Bytes> file_bytes(const Program& program) {
+  TESSERA_TRY(const EncodedProgram file, encode(program));
+  Buffer buffer(file.bytes);
+  std::byte* end = buffer.data();
+  file.for_each_part(
+      [&](std::span<const std::byte> bytes) { end = std::ranges::copy(bytes, end).out; });
+  return std::move(buffer).freeze();
 }
 
 Expected<Program> parse_program(const Bytes& file, const std::string& name) {

@@ -9,7 +9,10 @@
 namespace tessera::runtime {
 
 /// Saves a program as one file (.tsr), atomically.
-Expected<Done> save(const Program& program, const std::filesystem::path& file);
+Expected<Done> save(const Program& program, const std::filesystem::path& path);
+
+/// Content of the file that save() writes.
+Expected<Bytes> file_bytes(const Program& program);
 
 /// Loads a program. The weights stay in the file, mapped; all else is read and verified by its
 /// checksum. A program is code: load only what you trust (docs/security.md).

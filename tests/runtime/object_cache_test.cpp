@@ -123,6 +123,39 @@ TEST_F(Cache, AnEntryOfAnotherKeyIsNotTaken) {
   EXPECT_EQ(cache.find("key"), std::nullopt);
 }
 
+TEST_F(Cache, ObjectsAreAligned) {
+  const ObjectCache cache = this->cache();
+  for (std::size_t size = 0; size < 100; ++size) {
+    const std::string key(size, 'k');
+    cache.store(key, bytes_of("object"));
+    const std::optional<Bytes> object = cache.find_bytes(key);
+    ASSERT_TRUE(object.has_value()) << size;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(object->data()) % ObjectCache::kAlignment, 0u);
+    EXPECT_EQ(object->size(), 6u);
+  }
+}
+
+TEST_F(Cache, TheLeastRecentlyUsedEntriesAreRemoved) {
+  const ObjectCache cache = this->cache();
+  for (const char* key : {"first", "second", "third"}) {
+    cache.store(key, bytes_of(std::string(1000, 'o')));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of files is coarse
+  }
+  cache.trim({.bytes = 10000, .entries = 3});
+  EXPECT_EQ(entries().size(), 3u);
+  EXPECT_TRUE(cache.find("first").has_value());  // used last now
+  cache.trim({.bytes = 2500, .entries = 3});
+  EXPECT_TRUE(cache.find("first").has_value());
+  EXPECT_FALSE(cache.find("second").has_value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(cache.find("third").has_value());
+  cache.trim({.bytes = 10000, .entries = 1});  // "third" was used last
+  EXPECT_EQ(entries().size(), 1u);
+  EXPECT_TRUE(cache.find("third").has_value());
+  cache.trim({.bytes = 0, .entries = 1});
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(Cache, AFolderThatIsALinkIsRefused) {
   fs::create_directory(base_ / "real");
   fs::permissions(base_ / "real", fs::perms::owner_all);
