@@ -9,6 +9,7 @@
 #include "tessera/driver/tune_model.h"
 #include "tessera/support/stopwatch.h"
 #include "tessera/tile/argument.h"
+#include "tessera/tile/text.h"
 #include "tessera/tune/batch_meter.h"
 
 namespace tessera {
