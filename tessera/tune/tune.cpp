@@ -163,13 +163,25 @@ class Tuner {
       if (measured[i].status == Status::Measured && measured[i].timing.high < 1 &&
           (!fastest || measured[i].timing.ratio < measured[*fastest].timing.ratio))
         fastest = i;
-    if (!fastest) return Done{};
+    if (!fastest) return reject(state, best, measured);
     const cost::ScheduleTiming& timing = measured[*fastest].timing;
     state.result.chosen = best[*fastest];
     state.result.ratio = timing.ratio;
     state.result.low = timing.low;
     state.result.high = timing.high;
     return store_.choose(target_, state.task->key, state.task->space[best[*fastest]].schedule);
+  }
+
+  /// Gives up the chosen schedule if a thorough measurement does not confirm it any more.
+  Expected<Done> reject(TaskState& state, const std::vector<std::size_t>& candidates,
+                        const std::vector<CandidateTiming>& measured) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (state.result.chosen != candidates[i] || measured[i].status != Status::Measured) continue;
+      state.result.chosen.reset();
+      state.result.ratio = state.result.low = state.result.high = 1;
+      return store_.choose(target_, state.task->key, "");
+    }
+    return Done{};
   }
 
   Expected<Done> measure(TaskState& state, const std::vector<std::size_t>& batch,

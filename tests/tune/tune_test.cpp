@@ -156,6 +156,18 @@ TEST_F(Tune, MeasuresOneBatchWhereTheBudgetIsSpentOnTheDefaults) {
   EXPECT_EQ(store_.schedules(target_.name)->size(), 16u);
 }
 
+TEST_F(Tune, GivesUpAChoiceThatIsNotConfirmedAgain) {
+  for (const TaskResult& task : tuned({.most_trials = 32}).tasks) ASSERT_TRUE(task.chosen);
+  meter_.fastest = 0.2;  // candidates that seem faster than the chosen one
+  meter_.uncertainty = 1;
+  const TuneResult again = tuned({.most_trials = 64});
+  for (const TaskResult& task : again.tasks) {
+    EXPECT_FALSE(task.chosen);
+    EXPECT_EQ(task.ratio, 1);
+  }
+  EXPECT_TRUE(tuned_schedules(store_, target_.name)->entries.empty());
+}
+
 TEST_F(Tune, CandidatesThatCrashCostThemselvesAlone) {
   const TuneResult result = tuned({.most_trials = 200});
   std::size_t failed = 0;
