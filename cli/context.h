@@ -47,6 +47,8 @@ struct Context {
 
   /// Parses the limits and enforces them. From here on, Ctrl-C sets `stop`.
   Expected<Done> start(Limits memory = Limits::Process);
+  /// Ends the time limit, before a result is printed that the limit must not interrupt.
+  void end_time_limit() { watchdog_.reset(); }
   /// Limit on the bytes of inputs and results of a run: --memory-limit, or three quarters of the
   /// computer's memory.
   std::int64_t run_memory() const;

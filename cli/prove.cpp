@@ -135,6 +135,7 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
           ? prove_models(options.source, options.target, how)
           : prove_models_with_certificate(options.source, options.target, how, options.certificate);
   const double seconds = watch.seconds();
+  context.end_time_limit();
   line.clear();
   if (!proved && proved.error().id == "stopped") proved = out_of_time();
   TESSERA_TRY(const prove::SweepResult result, std::move(proved));
