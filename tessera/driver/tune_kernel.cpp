@@ -17,7 +17,7 @@ namespace {
 
 using tune::CandidateTiming;
 
-/// What a launch of the default variant does to its arguments.
+/// Arguments before and after a launch of the default variant.
 struct Reference {
   KernelData given, expected;
   bool is_idempotent = true;  // a second launch changes nothing

@@ -76,7 +76,7 @@ std::string name_of(std::string_view key) {
   return fmt::format("{:016x}.o", hasher.value());
 }
 
-/// What precedes the object in an entry.
+/// Head and key of an entry, which precede the object.
 std::vector<std::byte> prefix_of(std::string_view key, std::size_t object_bytes) {
   Head head;
   head.key_bytes = key.size();
