@@ -80,7 +80,6 @@ Expected<Done> tune_kernel_command(const TuneKernelFlags& flags, const StoreFlag
   TuneKernelOptions options{.threads = flags.threads,
                             .memory_limit = context.run_memory() / 4,  // four copies are kept
                             .store = store_file(store, context)};
-  if (flags.precision == "fast") options.code.precision = codegen::Precision::Fast;
   TESSERA_TRY(options.tune.seconds, parse_seconds(flags.budget));
   options.tune.seed = flags.seed;
   options.tune.stop = &context.stop;

@@ -12,7 +12,7 @@ namespace tessera::cli {
 
 /// Flags of tuning a kernel.
 struct TuneKernelFlags {
-  std::string kernel = {}, budget = "60s", grid = {}, precision = "exact";
+  std::string kernel = {}, budget = "60s", grid = {};
   std::vector<std::string> arguments = {};
   std::uint64_t seed = 1;
   int threads = 1, rows = 20;

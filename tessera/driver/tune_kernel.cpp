@@ -44,18 +44,17 @@ class KernelMeter final : public tune::Meter {
 
   std::vector<CandidateTiming> measure(std::size_t, std::span<const std::size_t> candidates,
                                        Effort effort) override {
-    std::vector<std::size_t> right;
-    for (const std::size_t i : candidates)
-      if (checked(i) == CandidateTiming::Status::Measured) right.push_back(i);
-    const auto measured = tune::measure_in_workers(
-        right, limits_, [&](std::span<const std::size_t> some) { return timings(some, effort); });
     std::vector<CandidateTiming> result;
-    for (std::size_t i = 0, next = 0; i < candidates.size(); ++i) {
-      const auto status = checked(candidates[i]);
-      result.push_back(status == CandidateTiming::Status::Measured
-                           ? measured[next++]
-                           : CandidateTiming{.status = status});
+    std::vector<std::size_t> correct;
+    for (const std::size_t i : candidates) {
+      result.push_back({.status = checked(i)});
+      if (result.back().status == CandidateTiming::Status::Measured) correct.push_back(i);
     }
+    const auto measured = tune::measure_in_workers(
+        correct, limits_, [&](std::span<const std::size_t> some) { return timings(some, effort); });
+    auto next = measured.begin();
+    for (CandidateTiming& one : result)
+      if (one.status == CandidateTiming::Status::Measured) one = *next++;
     return result;
   }
 

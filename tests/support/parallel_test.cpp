@@ -30,7 +30,7 @@ TEST(InParallel, BeginsNothingAfterAnException) {
     return static_cast<int>(i);
   };
   EXPECT_THROW((void)in_parallel<int>(1000, make, {.threads = 2}), std::bad_alloc);
-  // Of two threads, one may begin all others before the exception of the other one is thrown.
+  // With two threads, one may begin all other items before the exception of the first is thrown.
   begun = 0;
   EXPECT_THROW((void)in_parallel<int>(1000, make, {.threads = 1}), std::bad_alloc);
   EXPECT_EQ(begun, 3U);
