@@ -384,10 +384,14 @@ void AsyncCopy::copy_iteration(const Operation& op, const LoopPipeline& pipeline
       copy.fits.whole, [&] { return chunks(true); }, some);
 }
 
+// What cp.async has written is visible to wgmma once its group is complete; stores are not.
 void AsyncCopy::prefetch_iteration(const Operation& op, const LoopPipeline& pipeline,
-                                   const Copy& copy) {
-  block_.when(ir_.CreateICmpSLT(copy.index, bounds_.range_of(op).to),
-              [&] { copy_iteration(op, pipeline, copy, [](CopiedBy) {}); });
+                                   const Copy& copy, bool is_published) {
+  block_.when(ir_.CreateICmpSLT(copy.index, bounds_.range_of(op).to), [&] {
+    copy_iteration(op, pipeline, copy, [&](CopiedBy by) {
+      if (is_published && by == CopiedBy::Elements) block_.publish();
+    });
+  });
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }
 

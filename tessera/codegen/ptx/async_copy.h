@@ -33,8 +33,10 @@ class AsyncCopy : public CodeWriter {
     llvm::Value* stage;  // byte offset
     Conditions fits;
   };
-  /// Starts the copies of an iteration, if there is one, as a group.
-  void prefetch_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy);
+  /// Starts the copies of an iteration, if there is one, as a group. `is_published`: matmuls by
+  /// wgmma will read them.
+  void prefetch_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
+                          bool is_published);
   enum class CopiedBy : std::uint8_t { Chunks, Elements };
   /// `then` runs after all copies are issued.
   void copy_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,

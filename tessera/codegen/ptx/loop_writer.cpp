@@ -4,6 +4,15 @@
 
 namespace tessera::codegen::ptx {
 
+llvm::Value* LoopWriter::OpenLoop::further(Block& block, int by_stages) const {
+  llvm::IRBuilder<>& ir = block.ir;
+  const std::int64_t all = stages.pipeline.bytes * stages.count,
+                     by = stages.pipeline.bytes * by_stages;
+  return ir.CreateSelect(ir.CreateICmpUGE(stage, block.i32(all - by)),
+                         ir.CreateSub(stage, block.i32(all - by)),
+                         ir.CreateAdd(stage, block.i32(by)));
+}
+
 void LoopWriter::write(const tile::gpu::PrefetchFirst& prefetch) {
   const Operation& op = operation(prefetch.loop);
   OpenLoop& loop = loops_[prefetch.loop];
@@ -14,29 +23,29 @@ void LoopWriter::write(const tile::gpu::PrefetchFirst& prefetch) {
   block_.barrier();  // previous contents have been read
   for (int stage = 0; stage < loop.stages.in_flight(); ++stage)
     copies_.prefetch_iteration(op, pipeline,
-                               {bounds_.later(loop.range, loop.range.from, stage),
-                                block_.i32(stage * pipeline.bytes), loop.fits});
+                               {.index = bounds_.later(loop.range, loop.range.from, stage),
+                                .stage = block_.i32(stage * pipeline.bytes),
+                                .fits = loop.fits},
+                               prefetch.is_published);
+}
+
+void LoopWriter::write(const tile::gpu::AwaitCopies& await) {
+  OpenLoop& loop = loops_.at(await.loop);
+  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group,
+                   {block_.i32(loop.stages.in_flight() - 1)});
+  block_.barrier();
+  loop.next_stage = loop.further(block_, 1);
+  copies_.bind_stage(loop.stages.pipeline, loop.stage);
 }
 
 void LoopWriter::write(const tile::gpu::PrefetchNext& prefetch) {
-  const Operation& op = operation(prefetch.loop);
-  OpenLoop& loop = loops_.at(prefetch.loop);
-  const LoopPipeline& pipeline = loop.stages.pipeline;
+  const OpenLoop& loop = loops_.at(prefetch.loop);
   const int in_flight = loop.stages.in_flight();
-  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(in_flight - 1)});
-  if (prefetch.is_published) block_.publish();
-  block_.barrier();
-  const auto further = [&](int stages) {
-    const std::int64_t all = pipeline.bytes * loop.stages.count, by = pipeline.bytes * stages;
-    return ir_.CreateSelect(ir_.CreateICmpUGE(loop.stage, block_.i32(all - by)),
-                            ir_.CreateSub(loop.stage, block_.i32(all - by)),
-                            ir_.CreateAdd(loop.stage, block_.i32(by)));
-  };
-  copies_.prefetch_iteration(
-      op, pipeline,
-      {bounds_.later(loop.range, loop.index, in_flight), further(in_flight), loop.fits});
-  loop.next_stage = further(1);
-  copies_.bind_stage(pipeline, loop.stage);
+  copies_.prefetch_iteration(operation(prefetch.loop), loop.stages.pipeline,
+                             {.index = bounds_.later(loop.range, loop.index, in_flight),
+                              .stage = loop.further(block_, in_flight),
+                              .fits = loop.fits},
+                             prefetch.is_published);
 }
 
 void LoopWriter::write(const tile::gpu::ForLoop& of) {

@@ -17,6 +17,7 @@ class LoopWriter : public CodeWriter {
   void write(const tile::gpu::Branch& branch);
   Pieces yielded(const tile::gpu::Yield& yield) { return flat(yield.values); }
   void write(const tile::gpu::PrefetchFirst& prefetch);
+  void write(const tile::gpu::AwaitCopies& await);
   void write(const tile::gpu::PrefetchNext& prefetch);
 
   /// A loop that is being written.
@@ -25,6 +26,8 @@ class LoopWriter : public CodeWriter {
     llvm::Value *index = nullptr, *stage = nullptr, *next_stage = nullptr;
     tile::gpu::Stages stages = {};
     AsyncCopy::Conditions fits = {};
+    /// Byte offset of the stage that is `by_stages` after that of this iteration.
+    llvm::Value* further(Block& block, int by_stages) const;
   };
   const OpenLoop& open_loop(OpId id) const { return loops_.at(id); }
 

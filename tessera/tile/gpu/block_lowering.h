@@ -123,6 +123,7 @@ class BlockLowering {
   bool any_writes(const Operation& op) const;
   void join_paths(bool writes);
   bool is_filled_by_producers(OpId loop) const;
+  void prefetch_next(OpId loop);
   void for_loop(OpId id);
   void while_loop(OpId id);
   void branch(OpId id);
@@ -165,6 +166,7 @@ class BlockLowering {
   std::vector<PendingMatmul> pending_matmuls_;
   std::size_t groups_ = 0;
   std::set<OpId> next_iteration_;  // matmuls of this loop that overlap with its next iteration
+  std::optional<OpId> prefetching_loop_;  // this loop, if its copies start after such a matmul
   std::set<ValueId> in_buffers_;   // tiles that are in shared memory only
 
   ProgramDependences dependences_;

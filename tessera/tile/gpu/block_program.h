@@ -229,19 +229,24 @@ struct Stages {
   std::int64_t offset = 0;  // of the first stage
   int count = 0;
   /// Iterations whose copies are in flight when one begins.
-  int in_flight() const { return count - (pipeline.pending.empty() ? 1 : 2); }
+  int in_flight() const { return count - 1; }
 };
 /// Starts the copies of the first iterations of a loop, after a barrier: previous contents have
 /// been read.
 struct PrefetchFirst {
   OpId loop = 0;
   Stages stages = {};
+  bool is_published = false;  // copies through registers are made visible to wgmma
 };
-/// In a loop: waits for the copies of this iteration, with a barrier, and starts those of a later
-/// one.
+/// In a loop: waits for the copies of this iteration, with a barrier.
+struct AwaitCopies {
+  OpId loop = 0;
+};
+/// In a loop: starts the copies of a later iteration. All threads have read what they overwrite,
+/// which is the stage of the previous iteration.
 struct PrefetchNext {
   OpId loop = 0;
-  bool is_published = false;  // copies are made visible to wgmma
+  bool is_published = false;  // copies through registers are made visible to wgmma
 };
 /// Values that an iteration or a branch hands on, each in the layout of what receives it.
 struct Yield {
@@ -360,7 +365,7 @@ using AnyInstruction = std::variant<
     Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread, ReduceInWarp,
     ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul, RenameBuffer, AddressView,
     LoadView, StoreView, LoadPointers, StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst,
-    PrefetchNext, Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
+    AwaitCopies, PrefetchNext, Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
     PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram, WaitPrefetch,
     ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage, FillStages, WarpTasks>;
 struct Instruction : AnyInstruction {

@@ -59,6 +59,8 @@ inline constexpr std::string_view kInstructionName<ShareAtomic> = "share_atomic"
 template <>
 inline constexpr std::string_view kInstructionName<PrefetchFirst> = "prefetch_first";
 template <>
+inline constexpr std::string_view kInstructionName<AwaitCopies> = "await_copies";
+template <>
 inline constexpr std::string_view kInstructionName<PrefetchNext> = "prefetch_next";
 template <>
 inline constexpr std::string_view kInstructionName<Yield> = "yield";
@@ -325,6 +327,11 @@ template <Is<PrefetchFirst> T>
 void fields(T& x, auto& f) {
   f.op("loop", x.loop);
   f("stages", x.stages);
+  f("is_published", x.is_published);
+}
+template <Is<AwaitCopies> T>
+void fields(T& x, auto& f) {
+  f.op("loop", x.loop);
 }
 template <Is<PrefetchNext> T>
 void fields(T& x, auto& f) {

@@ -58,6 +58,10 @@ bool BlockLowering::is_filled_by_producers(OpId loop) const {
   return mapping_.warp_specialized && scheduled_.warp_specialization->loop == loop;
 }
 
+void BlockLowering::prefetch_next(OpId loop) {
+  add(PrefetchNext{.loop = loop, .is_published = plan_.any_wgmma()});
+}
+
 void BlockLowering::for_loop(OpId id) {
   const Operation& op = operation(id);
   const Region& region = op.regions[0];
@@ -79,7 +83,9 @@ void BlockLowering::for_loop(OpId id) {
     const std::int64_t offset = shared_.reserve(reserved);
     shared_.barrier();  // part of the instruction
     add(PrefetchFirst{
-        .loop = id, .stages = {.pipeline = *pipeline, .offset = offset, .count = mapping_.stages}});
+        .loop = id,
+        .stages = {.pipeline = *pipeline, .offset = offset, .count = mapping_.stages},
+        .is_published = plan_.any_wgmma()});
   }
   ForLoop loop{.op = id};
   loop.start = handed_on({op.in.begin() + 3, op.in.end()}, op.out);
@@ -87,10 +93,12 @@ void BlockLowering::for_loop(OpId id) {
   open_scope();
   const std::set<ValueId> buffers_before = in_buffers_;
   std::set<OpId> overlapped = pipeline ? pipeline->pending : std::set<OpId>{};
+  std::optional<OpId> prefetching = alone ? std::optional(id) : std::nullopt;
   loop.body = body_of([&] {
     if (alone) {
       shared_.barrier();  // part of the instruction
-      add(PrefetchNext{.loop = id, .is_published = plan_.any_wgmma()});
+      add(AwaitCopies{.loop = id});
+      if (pipeline->pending.empty()) prefetch_next(id);
     } else if (by_producers) {
       add(AwaitStage{});
     }
@@ -98,6 +106,7 @@ void BlockLowering::for_loop(OpId id) {
       for (const StagedOperand& staged : pipeline->operands)
         in_buffers_.insert(operation(staged.load).out[0]);
     std::swap(next_iteration_, overlapped);
+    std::swap(prefetching_loop_, prefetching);
     const std::vector<ValueId> params(region.params.begin() + 1, region.params.end());
     loop.params = at_home(params);
     bind(params);
@@ -105,6 +114,7 @@ void BlockLowering::for_loop(OpId id) {
     yield(region, op.out, by_producers ? std::optional(ReleaseStage{.loop = id}) : std::nullopt);
   });
   std::swap(next_iteration_, overlapped);
+  std::swap(prefetching_loop_, prefetching);
   close_scope();
   in_buffers_ = buffers_before;
   shared_.release(reserved);

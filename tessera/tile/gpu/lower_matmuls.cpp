@@ -29,8 +29,12 @@ void BlockLowering::dot(OpId id) {
         pending_matmuls_.push_back({.id = op.out[0], .layout = layout, .group = groups_});
     }
   }
+  const bool overlaps = made.completion == Matmul::Completion::NextIteration;
   add(std::move(made));
   define(op.out[0], layout);
+  if (!overlaps || !prefetching_loop_) return;
+  barrier();  // matmuls of the previous iteration are complete, in all threads
+  prefetch_next(*prefetching_loop_);
 }
 
 void BlockLowering::dot_scalars(OpId id) {
