@@ -69,6 +69,7 @@ nb::dict triton_ptx(const std::string& ttir, int capability, int stages, int thr
                  .precision = codegen::Precision::Fast,
                  .tf32 = triton::allows_tf32(source),
                  .triton_abi = true,
+                 .divisors = triton::parameter_divisors(source),
                  .threads = threads,
                  .stages = stages}));
   }

@@ -429,9 +429,17 @@ void Lowering::lower_call(const Operation& op) {
 
 // Entry points
 
+namespace {
+
+std::vector<Function>::const_iterator kernel_function(const Module& module) {
+  return std::find_if(module.functions.begin(), module.functions.end(),
+                      [](const Function& f) { return f.is_public; });
+}
+
+}  // namespace
+
 Expected<tile::Kernel> lower(const Module& module) {
-  const auto kernel = std::find_if(module.functions.begin(), module.functions.end(),
-                                   [](const Function& f) { return f.is_public; });
+  const auto kernel = kernel_function(module);
   if (kernel == module.functions.end()) {
     return Diagnostic{.id = "ttir-structure",
                       .message = "the module has no public function",
@@ -446,6 +454,20 @@ Expected<tile::Kernel> lower(const Module& module) {
 bool allows_tf32(const Module& module) {
   return std::any_of(module.functions.begin(), module.functions.end(),
                      [](const Function& function) { return has_tf32(function.body); });
+}
+
+std::vector<std::int64_t> parameter_divisors(const Module& module) {
+  std::vector<std::int64_t> divisors;
+  const auto kernel = kernel_function(module);
+  if (kernel == module.functions.end()) return divisors;
+  for (const Argument& argument : kernel->arguments) {
+    const auto found = argument.attributes.find("tt.divisibility");
+    const std::int64_t stated = found != argument.attributes.end() && !found->second.integers.empty()
+                                    ? found->second.integers.front()
+                                    : 1;
+    divisors.push_back(stated > 0 ? stated & -stated : 1);
+  }
+  return divisors;
 }
 
 Expected<tile::Kernel> kernel_of(std::string_view text, const std::string& file) {

@@ -19,6 +19,10 @@ Expected<tile::Kernel> lower(const Module& module);
 /// Whether a matrix product of the module may round its f32 factors to tf32.
 bool allows_tf32(const Module& module);
 
+/// Divisors of the parameters of the kernel (`tt.divisibility`): powers of two, 1 where the module
+/// says nothing.
+std::vector<std::int64_t> parameter_divisors(const Module& module);
+
 /// Parses and lowers.
 Expected<tile::Kernel> kernel_of(std::string_view text, const std::string& file = "ttir");
 

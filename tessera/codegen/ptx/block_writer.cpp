@@ -12,7 +12,7 @@ BlockWriter::BlockWriter(const gpu::ScheduledKernel& scheduled, const PtxOptions
     : scheduled_(scheduled),
       block_(function, scheduled.plan->threads(), scheduled.mapping.programs > 1),
       context_{scheduled, options, block_, values_},
-      facts_(scheduled.planned->kernel, options.alignment),
+      facts_(scheduled.planned->kernel, options),
       evaluator_(context_),
       moves_(context_),
       reductions_(context_, evaluator_),

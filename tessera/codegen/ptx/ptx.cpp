@@ -133,8 +133,10 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
           .cached_bytes = options.cached_bytes};
 }
 
-/// Replaces the words that are the parameters of the kernel by those of Triton's launcher.
-void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel) {
+/// Replaces the words that are the parameters of the kernel by those of Triton's launcher, and
+/// states their divisors: checks of alignment then are constants.
+void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel,
+                            const std::vector<std::int64_t>& divisors) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* word = llvm::Type::getInt64Ty(context);
   llvm::Function* old = module.getFunction(entry_name(kernel.name));
@@ -155,7 +157,12 @@ void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel) {
   llvm::BasicBlock& first = entry->getEntryBlock();
   llvm::IRBuilder<> ir(&first, first.getFirstInsertionPt());
   for (llvm::Argument& argument : old->args()) {
-    argument.replaceAllUsesWith(ir.CreateZExt(entry->getArg(argument.getArgNo()), word));
+    const unsigned number = argument.getArgNo();
+    llvm::Value* passed = ir.CreateZExt(entry->getArg(number), word);
+    argument.replaceAllUsesWith(passed);
+    if (number >= divisors.size() || divisors[number] == 1) continue;
+    const auto mask = static_cast<std::uint64_t>(divisors[number] - 1);
+    ir.CreateAssumption(ir.CreateIsNull(ir.CreateAnd(passed, ir.getInt64(mask))));
   }
   // Annotations of the kernel, such as its number of threads, move to the new function.
   old->replaceAllUsesWith(entry);
@@ -169,11 +176,11 @@ std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
       "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {} threads {} "
-      "align {}",
+      "align {} divisors {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
       o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
       o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi, o.threads,
-      o.alignment);
+      o.alignment, fmt::join(o.divisors, " "));
 }
 
 Expected<std::unique_ptr<tile::gpu::ScheduledKernel>> schedule_for_ptx(const tile::Kernel& kernel,
@@ -209,7 +216,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
 Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options) {
   llvm::LLVMContext context;
   TESSERA_TRY(PtxModule made, ptx_module_of(kernel, context, options));
-  if (options.triton_abi) give_triton_parameters(*made.module, kernel);
+  if (options.triton_abi) give_triton_parameters(*made.module, kernel, options.divisors);
   ptx::expand(*made.module);
   llvm::TargetMachine& target = target_of(options.target);
   optimize(*made.module, target);

@@ -35,7 +35,11 @@ struct PtxOptions {
   /// then two pointers to scratch memory; one block for each program, not persistent, without
   /// tensor maps.
   bool triton_abi = false;
-  /// Number of threads of a program that multiplies matrices, at least; 0: as few as do.
+  /// With `triton_abi`: a power of two for each parameter, of which the launcher passes multiples
+  /// (bytes, of a pointer).
+  std::vector<std::int64_t> divisors = {};
+  /// Number of threads of a program that has no schedule of its own for rows: at least, where it
+  /// multiplies matrices; 0: as few as do.
   int threads = 0;
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short.
   int stages = 4;

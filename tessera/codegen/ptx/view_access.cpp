@@ -7,7 +7,7 @@ namespace tessera::codegen::ptx {
 using tile::Code;
 
 const std::vector<tile::Facts>& PointerFacts::by_value() {
-  if (facts_.empty()) facts_ = tile::facts_of(kernel_, alignment_);
+  if (facts_.empty()) facts_ = tile::facts_of(kernel_, options_.alignment, options_.divisors);
   return facts_;
 }
 
@@ -89,7 +89,9 @@ llvm::Value* ViewAccess::is_aligned(const Operation& op, int run) {
                             block_.i64(0));
   };
   llvm::Value* start = ir_.CreateSExt(scalar(op.in[1 + c]), ir_.getInt64Ty());
-  llvm::Value* parts = start;
+  // LLVM sees what parameters are multiples of, but not what the index of a loop is.
+  const bool is_multiple_start = facts_.by_value()[op.in[1 + c]].divisor % run == 0;
+  llvm::Value* parts = is_multiple_start ? block_.i64(0) : start;
   for (std::size_t axis = 0; axis < view.strides.size(); ++axis)
     if (axis != c) parts = ir_.CreateOr(parts, view.strides[axis]);
   parts = ir_.CreateMul(parts, block_.i64(width));

@@ -35,13 +35,13 @@ struct Place {
 /// Facts about the kernel's pointers, computed where they are first asked for.
 class PointerFacts {
  public:
-  PointerFacts(const tile::Kernel& kernel, std::int64_t alignment)
-      : kernel_(kernel), alignment_(alignment) {}
+  PointerFacts(const tile::Kernel& kernel, const PtxOptions& options)
+      : kernel_(kernel), options_(options) {}
   const std::vector<tile::Facts>& by_value();
 
  private:
   const tile::Kernel& kernel_;
-  std::int64_t alignment_;
+  const PtxOptions& options_;
   std::vector<tile::Facts> facts_;
 };
 

@@ -223,7 +223,9 @@ Expected<Done> Plan::count_threads() {
   });
   rows_first_ = dots > 1;  // the rows of one matmul are those of the next
   threads_ = dots > 0 ? power_of_two(std::max<std::int64_t>(products, target_.threads), 128, 512)
-                      : power_of_two(bytes / target_.bytes_per_thread, 32, kMostThreads);
+             : target_.threads > 0
+                 ? power_of_two(std::min<std::int64_t>(target_.threads, largest), 32, kMostThreads)
+                 : power_of_two(bytes / target_.bytes_per_thread, 32, kMostThreads);
   threads_ = std::max(threads_, power_of_two(largest / kMostRegisters, 32, kMostThreads));
   if (largest / threads_ > kMostRegisters) {
     return Diagnostic{.id = "ptx-tile-too-large",

@@ -41,7 +41,8 @@ class Plan {
     bool tf32 = false;          // f32 matmuls may round their factors to tf32
     int bytes_per_thread = 64;  // bytes of the largest loaded or stored tile that a thread holds
     bool coarsening = false;    // tiles hold rows of several programs
-    int threads = 0;            // of a program that multiplies matrices, at least; 0: as few as do
+    /// Threads of a program: at least, where it multiplies matrices; 0: as its tiles need.
+    int threads = 0;
   };
   /// Assigns layouts; a tile that is too large for 1024 threads is a diagnostic:
   /// `ptx-tile-too-large`.

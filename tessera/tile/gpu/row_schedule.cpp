@@ -61,7 +61,7 @@ void cut(RowSchedule& rows, const Row& row) {
 
 }  // namespace
 
-RowSchedule row_schedule(const Kernel& kernel) {
+RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   RowSchedule rows;
   rows.any = is_rows(kernel);
   if (!rows.any) return rows;
@@ -97,8 +97,9 @@ RowSchedule row_schedule(const Kernel& kernel) {
     rows.packed = parameters && rows.coarsening > 1;
     return rows;
   }
-  if (held > 32 * kKilo) {  // an SM has no room for a second one
-    rows.persistent = true;
+  if (held > 32 * kKilo) {  // an SM has no room for a second one, if a row has all of its threads
+    rows.persistent = may_persist;
+    rows.bytes_per_thread = may_persist ? 64 : 128;
     rows.registers = 64;
     return rows;
   }

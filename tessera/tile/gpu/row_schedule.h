@@ -42,8 +42,9 @@ struct RowSchedule {
   int part_bytes_per_thread = 16, part_registers = 32;
   std::int64_t cached_bytes = 0;  // of a row, cached in shared memory between passes
 };
-/// Selects the schedule of a kernel; `any` is false where it is of another kind.
-RowSchedule row_schedule(const Kernel& kernel);
+/// Selects the schedule of a kernel; `any` is false where it is of another kind. `may_persist`:
+/// blocks may be persistent.
+RowSchedule row_schedule(const Kernel& kernel, bool may_persist);
 
 /// Groups independent reductions so that their cross-warp exchanges share one barrier; loads and
 /// stores keep their place relative to values that depend on reductions.

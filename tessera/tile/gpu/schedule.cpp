@@ -24,7 +24,7 @@ int most_stages(const Options& options) {
 }
 
 RowSchedule wished_rows(const Kernel& kernel, const Options& options) {
-  RowSchedule rows = row_schedule(kernel);
+  RowSchedule rows = row_schedule(kernel, options.persistent);
   if (options.coarsening > 0) rows.coarsening = options.coarsening;
   if (options.registers > 0) rows.registers = options.registers;
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
@@ -156,7 +156,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
                                               .tf32 = options.tf32,
                                               .bytes_per_thread = rows.bytes_per_thread,
                                               .coarsening = rows.coarsening > 1,
-                                              .threads = options.threads}));
+                                              .threads = rows.any ? 0 : options.threads}));
   made->planned.emplace(kernel, *made->plan);
   made->warp_specialization = specialization_of(*made->planned, options);
   made->fast_erf = options.fast_precision;

@@ -25,7 +25,8 @@ struct Options {
   int stages = 4, more_stages = 0;
   bool persistent = false;          // blocks may be persistent
   bool block_per_program = false;   // small programs do not share a block
-  int threads = 0;                  // of a program that multiplies matrices, at least
+  /// Of a program that row_schedule has no choice for: at least, where it multiplies matrices.
+  int threads = 0;
   bool warp_specialization = true;  // persistent blocks may be warp-specialized
   bool maps = false;                // producers may copy by TMA
   /// Overrides for kernels without matmuls; 0 (for `prefetched_rows`: -1) keeps the choice of

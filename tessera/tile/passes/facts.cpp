@@ -22,8 +22,13 @@ class Analysis {
     collect(kernel.body);
   }
 
-  std::vector<Facts> run() && {
-    for (const ValueId id : kernel_.params()) set(id, facts_[id]);
+  std::vector<Facts> run(const std::vector<std::int64_t>& divisors) && {
+    const std::vector<ValueId>& params = kernel_.params();
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      Facts facts = facts_[params[i]];
+      if (i < divisors.size()) facts.divisor = divisors[i];
+      set(params[i], std::move(facts));
+    }
     walk(kernel_.body);
     for (Facts& facts : facts_) {
       if (facts.divisor == 0) facts.divisor = std::int64_t{1} << 62;
@@ -188,8 +193,9 @@ class Analysis {
 
 }  // namespace
 
-std::vector<Facts> facts_of(const Kernel& kernel, std::int64_t alignment) {
-  return Analysis(kernel, alignment).run();
+std::vector<Facts> facts_of(const Kernel& kernel, std::int64_t alignment,
+                            const std::vector<std::int64_t>& divisors) {
+  return Analysis(kernel, alignment).run(divisors);
 }
 
 }  // namespace tessera::tile

@@ -22,7 +22,9 @@ struct Facts {
 };
 
 /// By value id. Loops are followed to a fixed point; assumptions, hints, static extents and the
-/// bounds of loops and grids are used. Addresses of views are multiples of `alignment` bytes.
-std::vector<Facts> facts_of(const Kernel& kernel, std::int64_t alignment = 1);
+/// bounds of loops and grids are used. Addresses of views are multiples of `alignment` bytes, and
+/// the first parameters are multiples of `divisors`.
+std::vector<Facts> facts_of(const Kernel& kernel, std::int64_t alignment = 1,
+                            const std::vector<std::int64_t>& divisors = {});
 
 }  // namespace tessera::tile
