@@ -61,5 +61,19 @@ TEST(GpuForm, TheProgramOfABlockFollowsItsKernelAndParsesBack) {
   }
 }
 
+// The matmul of the previous iteration has read the stage that the copies overwrite only when that
+// of this one is issued; all other stages are in flight meanwhile.
+TEST(GpuForm, CopiesOfALaterIterationFollowTheMatmulThatOverlaps) {
+  const auto form = block_form_of(*examples::matmul(DType::F16, DType::F16, {128, 128, 64}), {});
+  ASSERT_TRUE(form) << to_string(form.error());
+  const auto loop = form->find("for(op"), await = form->find("await_copies(", loop),
+             matmul = form->find("matmul(", loop), barrier = form->find("barrier()", matmul),
+             prefetch = form->find("prefetch_next(", loop);
+  ASSERT_NE(prefetch, std::string::npos);
+  EXPECT_LT(await, matmul);
+  EXPECT_LT(matmul, barrier);
+  EXPECT_LT(barrier, prefetch);
+}
+
 }  // namespace
 }  // namespace tessera::codegen

@@ -43,6 +43,39 @@ TEST(PtxRows, SoftmaxInTwoPasses) {
                     1e-6);
 }
 
+// A loop over blocks of a row behind a pointer, as Triton's layer norm has it.
+TEST(PtxRows, DivisorsOfParametersMakeAccessesVectors) {
+  const auto kernel = tile::parse_kernel(R"(kernel rows(x: *f32, out: *f32, stride: i32, n: i32) {
+    zero: i32 = 0
+    step: i32 = 512
+    none: f32[512] = 0.0
+    row: i64 = pid() {axis = 0}
+    wide: i64 = cast(stride)
+    first: i64 = mul(row, wide)
+    source: *f32 = offset(x, first)
+    target: *f32 = offset(out, first)
+    extent: i64 = cast(n)
+    from: view f32[?] = view(source, extent)
+    to: view f32[?] = view(target, extent)
+    for (i: i32 = zero to n step step) {
+      at: i64 = cast(i)
+      tile: f32[512] = vload(from, at)
+      twice: f32[512] = add(tile, tile)
+      vstore(to, at, twice)
+    }
+  })");
+  ASSERT_TRUE(kernel) << to_string(kernel.error());
+  PtxOptions options{.triton_abi = true, .threads = 128};
+  EXPECT_THAT(ptx_text(*kernel, options), HasSubstr("ld.global.u32"));
+  options.divisors = {16, 16, 16, 16};
+  const std::string text = ptx_text(*kernel, options);
+  EXPECT_THAT(text, HasSubstr("ld.global.v4"));
+  EXPECT_THAT(text, Not(HasSubstr("ld.global.u32")));
+  EXPECT_THAT(text, HasSubstr(".maxntid 128"));
+  options.divisors = {16, 4, 16, 16};  // stores are not aligned
+  EXPECT_THAT(ptx_text(*kernel, options), HasSubstr("st.global.f32"));
+}
+
 TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
   const auto kernel = examples::softmax(DType::F16, 512);
   const auto compiled = ptx_of(*kernel, {.persistent = true});

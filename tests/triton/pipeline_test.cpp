@@ -31,6 +31,17 @@ int pipelined_loops(const tile::Kernel& kernel) {
   return count;
 }
 
+TEST(TritonPipeline, DivisorsAreThoseOfTheModule) {
+  const auto module = parse_module(R"(module {
+    tt.func public @k(%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32,
+                      %s: i32 {tt.divisibility = 24 : i32}) {
+      tt.return
+    }
+  })");
+  ASSERT_TRUE(module) << to_string(module.error());
+  EXPECT_EQ(parameter_divisors(*module), (std::vector<std::int64_t>{16, 1, 8}));
+}
+
 TEST(TritonPipeline, TheLoopOfAMatmulHasTheFormThatPipelinesNeed) {
   for (const auto& path : fixtures_of("matmul")) {
     const tile::Kernel kernel = prepared(kernel_at(path));
