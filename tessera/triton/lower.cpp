@@ -462,9 +462,10 @@ std::vector<std::int64_t> parameter_divisors(const Module& module) {
   if (kernel == module.functions.end()) return divisors;
   for (const Argument& argument : kernel->arguments) {
     const auto found = argument.attributes.find("tt.divisibility");
-    const std::int64_t stated = found != argument.attributes.end() && !found->second.integers.empty()
-                                    ? found->second.integers.front()
-                                    : 1;
+    const std::int64_t stated =
+        found != argument.attributes.end() && !found->second.integers.empty()
+            ? found->second.integers.front()
+            : 1;
     divisors.push_back(stated > 0 ? stated & -stated : 1);
   }
   return divisors;

@@ -76,6 +76,50 @@ TEST(PtxRows, DivisorsOfParametersMakeAccessesVectors) {
   EXPECT_THAT(ptx_text(*kernel, options), HasSubstr("st.global.f32"));
 }
 
+// Loops over blocks have a version of one iteration, which loads the row once.
+TEST(PtxRows, LoopsOverBlocksOfARow) {
+  const auto kernel = tile::parse_kernel(R"(kernel centered(x: *f32, out: *f32, n: i32) {
+    zero: i32 = 0
+    step: i32 = 256
+    none: f32[256] = 0.0
+    row: i64 = pid() {axis = 0}
+    extent: i64 = cast(n)
+    first: i64 = mul(row, extent)
+    source: *f32 = offset(x, first)
+    target: *f32 = offset(out, first)
+    from: view f32[?] = view(source, extent)
+    to: view f32[?] = view(target, extent)
+    total: f32[256] = for (i: i32 = zero to n step step, sum: f32[256] = none) {
+      at: i64 = cast(i)
+      tile: f32[256] = vload(from, at)
+      more: f32[256] = add(sum, tile)
+      yield(more)
+    }
+    all: f32 = reduce(total) {fn = add, axis = 0}
+    count: f32 = cast(n)
+    mean: f32 = div(all, count)
+    means: f32[256] = broadcast(mean)
+    for (i: i32 = zero to n step step) {
+      at: i64 = cast(i)
+      tile: f32[256] = vload(from, at)
+      apart: f32[256] = sub(tile, means)
+      vstore(to, at, apart)
+    }
+  })");
+  ASSERT_TRUE(kernel) << to_string(kernel.error());
+  for (const std::int64_t n : {1, 100, 256, 257, 700})
+    expect_emulated(*kernel,
+                    TestArguments(1)
+                        .pointer(DType::F32, 3 * n)
+                        .pointer(DType::F32, 3 * n)
+                        .integer(DType::I32, n),
+                    {3, 1, 1}, 1e-5);
+  const auto form = block_form_of(*kernel, {});
+  ASSERT_TRUE(form) << to_string(form.error());
+  const auto branch = form->find("\n  if("), loop = form->find("for(op");
+  EXPECT_LT(branch, loop);  // its first version has none
+}
+
 TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
   const auto kernel = examples::softmax(DType::F16, 512);
   const auto compiled = ptx_of(*kernel, {.persistent = true});

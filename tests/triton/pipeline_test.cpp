@@ -2,6 +2,7 @@
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/passes/version_indices.h"
+#include "tessera/tile/passes/version_loops.h"
 #include "tests/triton/launch.h"
 
 namespace tessera::triton {
@@ -10,7 +11,8 @@ namespace {
 /// What a kernel is rewritten to for a GPU, before its loops are pipelined.
 tile::Kernel prepared(const tile::Kernel& kernel) {
   using namespace tile;  // NOLINT(google-build-using-namespace): the passes
-  return simplify(hoist_views(simplify(recover(simplify(version_indices(simplify(kernel)))))));
+  return simplify(
+      hoist_views(simplify(recover(simplify(version_loops(version_indices(simplify(kernel))))))));
 }
 
 /// Loops over a dot whose operands are tiles of views that are made in front of the loop.

@@ -167,7 +167,7 @@ class BlockLowering {
   std::size_t groups_ = 0;
   std::set<OpId> next_iteration_;  // matmuls of this loop that overlap with its next iteration
   std::optional<OpId> prefetching_loop_;  // this loop, if its copies start after such a matmul
-  std::set<ValueId> in_buffers_;   // tiles that are in shared memory only
+  std::set<ValueId> in_buffers_;          // tiles that are in shared memory only
 
   ProgramDependences dependences_;
   std::map<OpId, KnownAccess> known_accesses_;

@@ -361,13 +361,15 @@ struct WarpTasks {
   Body skipped = {};           // of a program that the other consumer group runs
 };
 
-using AnyInstruction = std::variant<
-    Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread, ReduceInWarp,
-    ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul, RenameBuffer, AddressView,
-    LoadView, StoreView, LoadPointers, StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst,
-    AwaitCopies, PrefetchNext, Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
-    PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram, WaitPrefetch,
-    ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage, FillStages, WarpTasks>;
+using AnyInstruction =
+    std::variant<Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread,
+                 ReduceInWarp, ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul,
+                 RenameBuffer, AddressView, LoadView, StoreView, LoadPointers, StorePointers,
+                 AtomicUpdate, ShareAtomic, PrefetchFirst, AwaitCopies, PrefetchNext, Yield,
+                 ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
+                 PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram,
+                 WaitPrefetch, ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage,
+                 FillStages, WarpTasks>;
 struct Instruction : AnyInstruction {
   using AnyInstruction::AnyInstruction;
 };

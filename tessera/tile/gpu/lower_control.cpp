@@ -82,10 +82,9 @@ void BlockLowering::for_loop(OpId id) {
     reserved = pipeline->bytes * mapping_.stages;
     const std::int64_t offset = shared_.reserve(reserved);
     shared_.barrier();  // part of the instruction
-    add(PrefetchFirst{
-        .loop = id,
-        .stages = {.pipeline = *pipeline, .offset = offset, .count = mapping_.stages},
-        .is_published = plan_.any_wgmma()});
+    add(PrefetchFirst{.loop = id,
+                      .stages = {.pipeline = *pipeline, .offset = offset, .count = mapping_.stages},
+                      .is_published = plan_.any_wgmma()});
   }
   ForLoop loop{.op = id};
   loop.start = handed_on({op.in.begin() + 3, op.in.end()}, op.out);

@@ -10,6 +10,7 @@
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/passes/version_indices.h"
+#include "tessera/tile/passes/version_loops.h"
 
 namespace tessera::tile::gpu {
 namespace {
@@ -139,7 +140,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   RowSchedule& rows = made->rows;
   kernel = simplify(given);
   if (options.fast_precision) kernel = simplify(fuse_exponents(kernel));
-  kernel = simplify(recover(simplify(version_indices(kernel))));
+  kernel = simplify(recover(simplify(version_loops(version_indices(kernel)))));
   kernel = simplify(hoist_views(kernel));
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);

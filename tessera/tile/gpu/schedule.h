@@ -23,8 +23,8 @@ struct Options {
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short; up to
   /// `more_stages` where two blocks still fit on an SM.
   int stages = 4, more_stages = 0;
-  bool persistent = false;          // blocks may be persistent
-  bool block_per_program = false;   // small programs do not share a block
+  bool persistent = false;         // blocks may be persistent
+  bool block_per_program = false;  // small programs do not share a block
   /// Of a program that row_schedule has no choice for: at least, where it multiplies matrices.
   int threads = 0;
   bool warp_specialization = true;  // persistent blocks may be warp-specialized
