@@ -106,8 +106,8 @@ llvm::Function& declared(llvm::Module& module, const tile::gpu::ScheduledKernel&
   if (mapping.maps > 0) declare_maps(*function, mapping.maps, *annotations);
   annotate("maxntidx", scheduled.threads());
   if (mapping.warp_specialized) annotate("minctasm", 1);
-  if (scheduled.rows.registers > 0)
-    annotate("minctasm", blocks_with(scheduled.threads(), scheduled.rows.registers));
+  if (scheduled.registers > 0)
+    annotate("minctasm", blocks_with(scheduled.threads(), scheduled.registers));
   return *function;
 }
 

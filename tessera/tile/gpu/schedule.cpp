@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/tile/gpu/block_lowering.h"
+#include "tessera/tile/gpu/register_pressure.h"
 #include "tessera/tile/gpu/verify_block_program.h"
 #include "tessera/tile/passes/coarsen.h"
 #include "tessera/tile/passes/exponents.h"
@@ -127,6 +128,19 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
   return false;
 }
 
+/// Register limit of a kernel with matmuls, such that two blocks share an SM where tiles leave room
+/// for it: one computes on vectors while the other one multiplies.
+int registers_for_two_blocks(const ScheduledKernel& scheduled, const Options& options) {
+  constexpr int kUnit = 8, kAddresses = 32;
+  constexpr std::int64_t kReserved = 1 << 10;  // shared memory of a block that the system takes
+  const int limit = kRegistersOfAMultiprocessor / (2 * scheduled.threads()) / kUnit * kUnit;
+  const bool fits =
+      2 * (scheduled.program.shared.bytes + kReserved) <= options.shared_bytes + kReserved;
+  if (!fits || register_pressure(*scheduled.planned, scheduled.mapping.stages) + kAddresses > limit)
+    return 0;
+  return limit;
+}
+
 }  // namespace
 
 int ScheduledKernel::threads() const {
@@ -183,6 +197,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
     TESSERA_TRY(made->program, BlockLowering(*made).run());
     TESSERA_TRY(fits, fit(*made, options));
   }
+  const bool multiplies = made->plan->any_wgmma() && !made->mapping.warp_specialized;
+  made->registers = multiplies ? registers_for_two_blocks(*made, options) : rows.registers;
   TESSERA_TRY_DONE(verify(made->program, kernel));
   return made;
 }

@@ -79,6 +79,7 @@ struct ScheduledKernel {
   std::optional<PlannedKernel> planned = {};
   Decision<WarpSpecialization> warp_specialization = DeclineReason{"no matmul"};
   BlockMapping mapping = {};
+  int registers = 0;          // maximum number per thread, for occupancy; 0: no limit
   bool fast_erf = false;      // 1 + erf(x) is evaluated as one (erf_pattern.h)
   BlockProgram program = {};  // form S
 

@@ -1,0 +1,108 @@
+#include "tessera/tile/gpu/register_pressure.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tessera/tile/gpu/loop_pipeline.h"
+
+namespace tessera::tile::gpu {
+namespace {
+
+constexpr int kRegisterBytes = 4;
+
+/// Live ranges of the tiles of a kernel. Positions count operations in program order; a loop has
+/// one where it begins and one where it ends.
+class LiveRanges {
+ public:
+  LiveRanges(const PlannedKernel& planned, int stages) : planned_(planned) {
+    const Kernel& kernel = planned.kernel;
+    for_each_op(kernel, kernel.body, [&](OpId id) {
+      const Operation& op = kernel.ops[id];
+      if (op.code != Code::For) return;
+      const auto pipeline = pipeline_of(planned, op, stages);
+      if (!pipeline) return;
+      for (const StagedOperand& staged : pipeline->operands)
+        in_buffers_.insert(kernel.ops[staged.load].out[0]);
+    });
+    walk(kernel.body);
+  }
+
+  int most() const {
+    std::map<int, int> changes;  // of the number of live registers, by position
+    for (const auto& [id, range] : ranges_) {
+      if (range.last <= range.first) continue;
+      changes[range.first] += registers_of(id);
+      changes[range.last] -= registers_of(id);
+    }
+    int live = 0, most = 0;
+    for (const auto& [position, change] : changes) most = std::max(most, live += change);
+    return most;
+  }
+
+ private:
+  struct Range {
+    int first = 0, last = 0;
+  };
+  struct Loop {
+    int first = 0;
+    std::set<ValueId> used = {};  // values that its iterations read
+  };
+
+  void define(const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids)
+      if (planned_.type(id).is_tile()) ranges_[id] = {position_, position_};
+  }
+  // What an operation reads last makes room for its results: the range ends where those begin.
+  void use(ValueId id) {
+    const auto range = ranges_.find(id);
+    if (range == ranges_.end()) return;
+    range->second.last = std::max(range->second.last, position_);
+    for (Loop& loop : loops_) loop.used.insert(id);
+  }
+
+  void walk(const Region& region) {
+    for (const OpId id : region.ops) {
+      const Operation& op = planned_.kernel.ops[id];
+      ++position_;
+      for (const ValueId in : op.in) use(in);
+      if (!op.regions.empty()) loops_.push_back({.first = position_});
+      for (const Region& inner : op.regions) {
+        define(inner.params);
+        walk(inner);
+      }
+      if (!op.regions.empty()) end_loop();
+      const bool renames = op.code == Code::Permute || op.code == Code::Reshape;
+      if (renames && in_buffers_.contains(op.in[0])) in_buffers_.insert(op.out[0]);
+      define(op.out);
+    }
+  }
+  // The next iteration reads what was defined before the loop.
+  void end_loop() {
+    ++position_;
+    for (const ValueId id : loops_.back().used)
+      if (ranges_.at(id).first < loops_.back().first) ranges_.at(id).last = position_;
+    loops_.pop_back();
+  }
+
+  int registers_of(ValueId id) const {
+    if (in_buffers_.contains(id) || !planned_.plan.home(id)) return 0;
+    const DType dtype = planned_.type(id).dtype;
+    if (dtype == DType::Bool) return 0;  // predicates, or recomputed
+    return planned_.home(id).registers() * byte_width(dtype) / kRegisterBytes;
+  }
+
+  const PlannedKernel& planned_;
+  std::set<ValueId> in_buffers_;
+  std::map<ValueId, Range> ranges_;
+  std::vector<Loop> loops_;
+  int position_ = 0;
+};
+
+}  // namespace
+
+int register_pressure(const PlannedKernel& planned, int stages) {
+  return LiveRanges(planned, stages).most();
+}
+
+}  // namespace tessera::tile::gpu

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "tessera/tile/gpu/planned_kernel.h"
+
+namespace tessera::tile::gpu {
+
+/// Registers of a thread that hold tiles at the same time, at most: a sum over the tiles that are
+/// live. Operands that a loop reads from stage buffers and rematerialized tiles count nothing;
+/// neither do scalars and addresses. `stages`: of software pipelines.
+int register_pressure(const PlannedKernel& planned, int stages);
+
+}  // namespace tessera::tile::gpu
