@@ -191,7 +191,7 @@ void multiply64(Fiber* lanes, const std::string& name) {
     const ptx::WgmmaDescriptor form =
         ptx::WgmmaDescriptor::of(lanes[0].arguments[static_cast<std::size_t>(argument) + 1]);
     const auto panel = static_cast<int>(form.panel);
-    std::uint64_t at = lanes[0].arguments[argument];
+    std::uint64_t at = lanes[0].arguments[argument] + static_cast<std::uint64_t>(form.offset);
     if (rows_along_k) {
       at += static_cast<std::uint64_t>(across * 2 % panel + across * 2 / panel * form.leading +
                                        k % 8 * panel + k / 8 * form.stride);

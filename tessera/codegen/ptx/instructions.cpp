@@ -109,10 +109,14 @@ class Expansion {
     replace(text, operands, call_.arg_size());
   }
 
+  // Shared memory has fewer than 2^18 bytes, so that an address fits into its field, and the sum
+  // needs 32 bits only: the upper word is a constant.
   llvm::Value* descriptor(unsigned first) {
-    llvm::Value* address = ir_.CreatePtrToInt(call_.getArgOperand(first), ir_.getInt64Ty());
-    address = ir_.CreateAnd(ir_.CreateLShr(address, 4), ir_.getInt64(kField));
-    return ir_.CreateOr(address, call_.getArgOperand(first + 1));
+    llvm::Type *word = ir_.getInt32Ty(), *wide = ir_.getInt64Ty();
+    llvm::Value* rest = call_.getArgOperand(first + 1);
+    llvm::Value* address = ir_.CreatePtrToInt(call_.getArgOperand(first), word);
+    llvm::Value* low = ir_.CreateAdd(ir_.CreateLShr(address, 4), ir_.CreateTrunc(rest, word));
+    return ir_.CreateOr(ir_.CreateZExt(low, wide), ir_.CreateShl(ir_.CreateLShr(rest, 32), 32));
   }
 
   /// Operands: `inputs`, then the arguments from `first_tied` on, which are results too, and
@@ -154,7 +158,8 @@ std::uint64_t WgmmaDescriptor::bits() const {
     return (static_cast<std::uint64_t>(bytes) / 16 & kField) << bit;
   };
   const std::uint64_t swizzle = panel == 128 ? 1 : panel == 64 ? 2 : 3;
-  return field(leading, kLeadingBit) | field(stride, kStrideBit) | swizzle << kSwizzleBit;
+  return field(offset, 0) | field(leading, kLeadingBit) | field(stride, kStrideBit) |
+         swizzle << kSwizzleBit;
 }
 
 WgmmaDescriptor WgmmaDescriptor::of(std::uint64_t bits) {
@@ -163,7 +168,8 @@ WgmmaDescriptor WgmmaDescriptor::of(std::uint64_t bits) {
   };
   return {.panel = 256 >> (bits >> kSwizzleBit),
           .leading = bytes(kLeadingBit),
-          .stride = bytes(kStrideBit)};
+          .stride = bytes(kStrideBit),
+          .offset = bytes(0)};
 }
 
 void expand(llvm::Module& module) {

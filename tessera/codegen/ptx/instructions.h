@@ -21,8 +21,8 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///                                d[64, N] += a[64, 16] · b[16, N] by the four warps of a
 ///                                warpgroup; X, Y: 1 where a, b are transposed: neighbours along k
 ///                                lie in different rows. An operand in shared memory is an address
-///                                and the upper bits of its descriptor (Matrix64); four words: a in
-///                                registers
+///                                and the rest of its descriptor (WgmmaDescriptor); four words: a
+///                                in registers
 ///   wgmma.commit()               ends a group of asynchronous wgmma
 ///   wgmma.wait.N.COUNT…(x…) -> x waits until at most N groups are pending; the kinds of x follow
 ///   mbarrier.wait(at, parity)    waits for the end of the phase of this parity, 0 at first
@@ -34,12 +34,13 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///   div.full(x, y) -> x / y      of f32, within 2 ulp over the whole range
 constexpr const char* kSpecial = "tessera.";
 
-/// Matrix descriptor of wgmma without its address; all in bytes. Rows of `panel` bytes (32, 64 or
-/// 128) are swizzled in chunks of 16 by the row number.
+/// Matrix descriptor of wgmma, to which its address is added; all in bytes. Rows of `panel` bytes
+/// (32, 64 or 128) are swizzled in chunks of 16 by the row number.
 struct WgmmaDescriptor {
   std::int64_t panel = 128;
   std::int64_t leading = 0;  // from a panel to the next, where rows run along k
   std::int64_t stride = 0;   // from eight rows to the next eight
+  std::int64_t offset = 0;   // of the matrix, from the address
 
   std::uint64_t bits() const;
   static WgmmaDescriptor of(std::uint64_t bits);

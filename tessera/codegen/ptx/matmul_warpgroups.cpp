@@ -131,8 +131,10 @@ void MatmulWriter::by_warpgroups(const tile::gpu::Matmul& matmul) {
     a_base = part_of_warpgroup(block_, ir_, layout, *a, 0, group);
   }
   const auto described = [&](const Source& source, llvm::Value* base, std::int64_t offset) {
-    return std::array<llvm::Value*, 2>{block_.shared(ir_.CreateAdd(base, block_.i32(offset))),
-                                       block_.i64(static_cast<std::int64_t>(source.form.bits()))};
+    WgmmaDescriptor form = source.form;
+    form.offset = offset;
+    return std::array<llvm::Value*, 2>{block_.shared(base),
+                                       block_.i64(static_cast<std::int64_t>(form.bits()))};
   };
 
   // Accumulator registers of 64 rows: two of a row, the two eight rows below, the next eight
