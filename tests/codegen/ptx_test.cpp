@@ -316,6 +316,13 @@ TEST(Ptx, ProductsGoOnWhileTheNextRoundBegins) {
               Not(HasSubstr("wgmma.wait_group.sync.aligned 1;")));
 }
 
+// 512 threads have 128 registers each, which the accumulators of 64 x 256 elements would fill.
+TEST(Ptx, AccumulatorsOfAnInstructionLeaveRegisters) {
+  const std::string text = ptx_text(examples::matmul(DType::F16, DType::F16, {256, 256, 64}));
+  EXPECT_THAT(text, Not(HasSubstr("wgmma.mma_async")));
+  EXPECT_THAT(text, HasSubstr("mma.sync"));
+}
+
 TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
   const std::int64_t m = 40, n = 24, k = 50;
   expect_emulated(examples::matmul_pointers(DType::F16, {32, 32, 32}),

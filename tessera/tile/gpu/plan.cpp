@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tessera/tile/gpu/panels.h"
+#include "tessera/tile/gpu/warp_specialization.h"
 
 namespace tessera::tile::gpu {
 namespace {
@@ -301,6 +302,10 @@ std::string_view Plan::why_not_wgmma(const Operation& dot) const {
   const std::int64_t beside = std::max<std::int64_t>(1, groups / (rows / kRows));
   if (columns / beside < kLeast) return "fewer than 16 columns for each warpgroup";
   if (columns / beside > kMost) return "more than 256 columns for each warpgroup";
+  // The accumulators of an instruction are in registers all at once, and so are its descriptors.
+  constexpr std::int64_t kOthers = 32;
+  if (columns / beside / 2 + kOthers > kRegistersOfAMultiprocessor / threads_)
+    return "too few registers for the columns of each warpgroup";
   return {};
 }
 

@@ -103,7 +103,11 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.registers = 64;
     return rows;
   }
-  rows.bytes_per_thread = held <= 8 * kKilo ? 32 : parameters || held > 16 * kKilo ? 128 : 64;
+  // Parameters are live beside the row: of elements of 4 bytes, a thread holds half as many.
+  rows.bytes_per_thread = held <= 8 * kKilo   ? 32
+                          : parameters        ? (width < 4 ? 128 : 64)
+                          : held > 16 * kKilo ? 128
+                                              : 64;
   if (held == 2 * kKilo && bytes < held && bytes * 20 >= held * 19) {
     // One warp: bounds checks at the end of the row then cause no divergence between warps.
     rows.bytes_per_thread = 64;
@@ -120,15 +124,15 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     return bytes * rows.bytes_per_thread * 20 >= accesses() * held * kAccess * 19;
   };
   while (!is_even() && rows.bytes_per_thread < 128) rows.bytes_per_thread *= 2;
-  const std::int64_t elements = accesses() * kAccess / width;
+  const std::int64_t row_bytes = accesses() * kAccess;  // of a thread
   if (parameters) {
     rows.registers = held <= 2 * kKilo ? 0
-                     : elements <= 16  ? 40
-                     : elements <= 32  ? 64
-                     : elements <= 48  ? 80
+                     : row_bytes <= 32 ? 40
+                     : row_bytes <= 64 ? 64
+                     : row_bytes <= 96 ? 80
                                        : 128;
   } else {
-    rows.registers = elements <= 32 ? 0 : 80;
+    rows.registers = row_bytes / width <= 32 ? 0 : 80;
   }
   return rows;
 }

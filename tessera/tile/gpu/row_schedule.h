@@ -16,8 +16,8 @@ namespace tessera::tile::gpu {
 ///   2 KB      32 bytes per thread, 0.99           32 bytes per thread, 0.98
 ///   4 KB      32 bytes per thread, 1.00           32 bytes, 40 registers, 0.99
 ///   8 KB      32 bytes per thread, 0.98           32 bytes, 40 registers, 0.98
-///   16 KB     64 bytes per thread, 0.97           128 bytes, 128 registers, 0.96
-///   32 KB     128 bytes, 80 registers, 0.96       128 bytes, 128 registers, 0.96
+///   16 KB     64 bytes per thread, 0.97           128 bytes, 128 registers, 0.96; f32: half of it
+///   32 KB     128 bytes, 80 registers, 0.96       128 bytes, 128 registers, 0.96; f32: half of it
 ///   64 KB     64 bytes, a row prefetched, 0.92    parts of 16 KB by 512 threads, cached, 0.91
 ///   98 KB     parts of 16 KB by 512 threads, cached: 0.62 and 0.67, unaligned rows
 ///   128 KB    parts of 32 KB by 512 threads, 7/8 cached: 0.74 and 0.80
