@@ -135,7 +135,7 @@ Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs,
   const std::size_t wanted =
       outputs > 0 ? static_cast<std::size_t>(outputs) : std::max<std::size_t>(results.size(), 1);
   if (const auto fits = check_results(op, wanted); !fits) fail(fits.error());
-  if (const bool is_told = op.kind() == OpDef::Kind::Composite && !results.empty() &&
+  if (const bool is_told = op.kind() != OpDef::Kind::Opaque && !results.empty() &&
                            results[0].type.kind != Type::Kind::Unknown;
       is_told && wanted > results.size())
     fail(located(
