@@ -1,14 +1,13 @@
 #include "tessera/expr/dim.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
-#include <mutex>
-#include <unordered_map>
+#include <memory>
 #include <utility>
 
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
+#include "tessera/support/intern_table.h"
 #include "tessera/support/lexer.h"
 #include "tessera/support/small_vector.h"
 
@@ -36,34 +35,23 @@ std::uint64_t prefix_of(std::string_view name) {
 
 }  // namespace
 
-/// Content of an atom: a symbol or an operation on two dimensions. Symbols are interned by name
-/// and never freed; operations are reference-counted.
+/// Content of an atom: a symbol or an operation on two dimensions; interned, as sizes are.
 struct Dim::Node {
   Kind kind = Kind::Symbol;
   std::string name = {};      // of a symbol
   Dim a = {}, b = {};         // of an operation
-  Dim whole = {};             // a symbol as a size, made once
+  Dim whole = {};             // the atom as a size
   std::size_t weight = 1;     // how many atoms it is made of
   std::uint64_t hash = 0;     // that of the name or of the operands
   std::uint64_t symbols = 0;  // their bits
   std::uint64_t prefix = 0;   // of the name of a symbol
-  mutable std::atomic<std::uint32_t> uses = 0;
 
   bool is_operation() const { return kind != Kind::Symbol && kind != Kind::Undefined; }
 };
 
 class Dim::Atom {
  public:
-  explicit Atom(const Node* node) : node_(node) { acquire(); }
-  Atom(const Atom& other) : node_(other.node_) { acquire(); }
-  Atom(Atom&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  Atom& operator=(Atom other) noexcept {
-    std::swap(node_, other.node_);
-    return *this;
-  }
-  ~Atom() {
-    if (is_counted() && node_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
-  }
+  explicit Atom(const Node& node) : node_(&node) {}
 
   const Node* operator->() const { return node_; }
 
@@ -73,21 +61,12 @@ class Dim::Atom {
     if (const auto order = x.kind <=> y.kind; order != 0) return order;
     if (x.kind == Kind::Symbol)
       return x.prefix != y.prefix ? x.prefix <=> y.prefix : x.name <=> y.name;
-    if (x.kind == Kind::Undefined) return std::strong_ordering::equal;
     if (const auto order = x.a <=> y.a; order != 0) return order;
     return x.b <=> y.b;
   }
-  bool operator==(const Atom& other) const {
-    if (node_ == other.node_) return true;
-    return node_->kind != Kind::Symbol && (*this <=> other) == 0;  // equal symbols are one node
-  }
+  bool operator==(const Atom& other) const = default;
 
  private:
-  bool is_counted() const { return node_ != nullptr && node_->is_operation(); }
-  void acquire() const {
-    if (is_counted()) node_->uses.fetch_add(1, std::memory_order_relaxed);
-  }
-
   const Node* node_;
 };
 
@@ -102,13 +81,17 @@ class Dim::Terms : public SmallVector<Term, 4> {
  public:
   using SmallVector::SmallVector;
 
-  /// Dim of sorted terms with distinct products, which are kept where they are.
-  static Dim dim_of(std::shared_ptr<Terms> merged);
+  /// Dim of sorted terms with distinct products.
+  static Dim dim_of(Terms merged);
   /// Dim of a product of sorted atoms.
   static Dim product_of(const SmallVector<Atom, 2>& factors);
   static Dim multiple_of(const Terms& of, std::int64_t by);
+  /// A node with itself as a size.
+  static std::unique_ptr<const Node> atomic(std::unique_ptr<Node> node);
 
-  std::uint64_t symbols = 0;  // bits of those that occur; of a Dim, not of what it is made from
+  // Of an interned Dim, not of what it is made from:
+  std::uint64_t symbols = 0;  // bits of those that occur
+  std::uint64_t hash = 0;
 };
 
 namespace {
@@ -138,6 +121,40 @@ std::strong_ordering compare_factors(const Factors& x, const Factors& y) {
   return std::lexicographical_compare_three_way(x.begin(), x.end(), y.begin(), y.end());
 }
 
+/// Cache of recent operations on sizes, by thread: one proof adds and subtracts the same sizes
+/// again and again.
+class OperationCache {
+ public:
+  enum class Operation : std::uint8_t { Add, Subtract, Multiply };
+
+  static OperationCache& of_thread() {
+    thread_local OperationCache cache;
+    return cache;
+  }
+  template <class Compute>
+  Dim result(Operation operation, const Dim& a, const Dim& b, const Compute& compute) {
+    const auto word = [](const Dim& dim) {
+      return dim.id() == nullptr ? static_cast<std::uint64_t>(*dim.constant()) << 4
+                                 : reinterpret_cast<std::uintptr_t>(dim.id());
+    };
+    const std::uint64_t mixed =
+        (word(a) + static_cast<std::uint64_t>(operation)) * 0x9e3779b97f4a7c15ull ^
+        word(b) * 0xc2b2ae3d27d4eb4full;
+    Entry& entry = entries_[mixed >> (64 - kBits)];
+    if (entry.operation != operation || entry.a != a || entry.b != b)
+      entry = {a, b, compute(), operation};
+    return entry.result;
+  }
+
+ private:
+  static constexpr int kBits = 11;
+  struct Entry {
+    Dim a = 0, b = 0, result = 0;  // 0 + 0 is 0
+    Operation operation = Operation::Add;
+  };
+  std::vector<Entry> entries_ = std::vector<Entry>(1 << kBits);
+};
+
 }  // namespace
 
 Dim Dim::of(Terms terms) {
@@ -164,89 +181,109 @@ Dim Dim::of(Terms terms) {
 
 /// Dim of sorted terms with distinct products.
 Dim Dim::of_merged(Terms merged) {
-  return Terms::dim_of(std::make_shared<Terms>(std::move(merged)));
+  return Terms::dim_of(std::move(merged));
 }
 
-Dim Dim::Terms::dim_of(std::shared_ptr<Terms> merged) {
-  merged->erase_if([](const Term& term) { return term.coefficient == 0; });
-  if (merged->empty()) return Dim(0);
-  if (merged->size() == 1 && merged->front().factors.empty())
-    return Dim(merged->front().coefficient);
+Dim Dim::Terms::dim_of(Terms merged) {
+  static InternTable<Terms>& table = *new InternTable<Terms>;
+  merged.erase_if([](const Term& term) { return term.coefficient == 0; });
+  if (merged.empty()) return Dim(0);
+  if (merged.size() == 1 && merged.front().factors.empty()) return Dim(merged.front().coefficient);
   constexpr std::size_t kHeaviest =
       1000;  // atoms share their parts: written out they could explode
   std::size_t weight = 0;
-  for (const Term& term : *merged)
+  Hasher hasher;
+  for (const Term& term : merged) {
     for (const Atom& atom : term.factors) {
       weight += atom->weight;
-      merged->symbols |= atom->symbols;
+      merged.symbols |= atom->symbols;
+      hasher.add(atom->hash);
     }
+    hasher.add(static_cast<std::uint64_t>(term.coefficient));
+  }
   if (weight > kHeaviest) return undefined();
+  merged.hash = hasher.value();
+  const auto is_same = [&](const Terms& other) {
+    return std::ranges::equal(merged, other, [](const Term& x, const Term& y) {
+      return x.coefficient == y.coefficient && std::ranges::equal(x.factors, y.factors);
+    });
+  };
+  const Terms& interned = table.find_or_add(
+      merged.hash, is_same, [&] { return std::make_unique<Terms>(std::move(merged)); });
   Dim result;
-  result.terms_ = std::move(merged);
+  result.terms_ = {std::shared_ptr<void>(), &interned};  // not counted: it is never freed
   return result;
 }
 
 Dim Dim::Terms::product_of(const SmallVector<Atom, 2>& factors) {
   if (factors.empty()) return 1;
   if (factors.size() == 1) return of_atom(factors.front());
-  auto terms = std::make_shared<Terms>();
-  terms->emplace_back(factors, 1);
+  Terms terms;
+  terms.emplace_back(factors, 1);
   return dim_of(std::move(terms));
 }
 
+std::unique_ptr<const Dim::Node> Dim::Terms::atomic(std::unique_ptr<Node> node) {
+  Terms terms;
+  terms.emplace_back();
+  terms.back().factors.emplace_back(*node);
+  terms.back().coefficient = 1;
+  node->whole = dim_of(std::move(terms));
+  return node;
+}
+
 Dim Dim::of_atom(Atom atom) {
-  if (atom->whole.terms_ != nullptr) return atom->whole;
-  auto terms = std::make_shared<Terms>();
-  terms->emplace_back();
-  terms->back().factors.push_back(std::move(atom));
-  terms->back().coefficient = 1;
-  return Terms::dim_of(std::move(terms));
+  return atom->whole;
 }
 
 /// Atom of an operation that did not simplify.
 Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
-  auto node = std::make_unique<Node>();
-  node->kind = kind;
-  node->a = a;
-  node->b = b;
-  for (const Dim* side : {&a, &b})
-    if (side->terms_ != nullptr) {
-      node->weight += weight(*side->terms_);
-      node->symbols |= side->terms_->symbols;
-    }
+  static InternTable<Node>& table = *new InternTable<Node>;
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(kind));
   hasher.add(a.hash());
   hasher.add(b.hash());
-  node->hash = hasher.value();
-  return of_atom(Atom(node.release()));
+  const auto is_same = [&](const Node& node) {
+    return node.kind == kind && node.a == a && node.b == b;
+  };
+  const auto make = [&] {
+    auto node = std::make_unique<Node>();
+    node->kind = kind;
+    node->a = a;
+    node->b = b;
+    node->hash = hasher.value();
+    for (const Dim* side : {&a, &b})
+      if (side->terms_ != nullptr) {
+        node->weight += weight(*side->terms_);
+        node->symbols |= side->terms_->symbols;
+      }
+    return Terms::atomic(std::move(node));
+  };
+  return table.find_or_add(hasher.value(), is_same, make).whole;
 }
 
 Dim Dim::symbol(std::string name) {
-  /// Interning table of symbols. They are never freed: sizes of any thread and any lifetime refer
-  /// to them.
-  struct Table {
-    std::mutex mutex;
-    std::unordered_map<std::string_view, std::unique_ptr<const Node>> symbols;
-  };
-  static Table& table = *new Table;
-  const std::lock_guard lock(table.mutex);
-  if (const auto here = table.symbols.find(name); here != table.symbols.end())
-    return here->second->whole;
-  auto node = std::make_unique<Node>();
-  node->name = std::move(name);
+  static InternTable<Node>& table = *new InternTable<Node>;
   Hasher hasher;
-  hasher.add_text(node->name);
-  node->hash = hasher.value();
-  node->symbols = symbol_bit(node->name);
-  node->prefix = prefix_of(node->name);
-  node->whole = of_atom(Atom(node.get()));
-  return table.symbols.emplace(node->name, std::move(node)).first->second->whole;
+  hasher.add_text(name);
+  const auto make = [&] {
+    auto node = std::make_unique<Node>();
+    node->name = name;
+    node->hash = hasher.value();
+    node->symbols = symbol_bit(name);
+    node->prefix = prefix_of(name);
+    return Terms::atomic(std::move(node));
+  };
+  return table
+      .find_or_add(
+          hasher.value(), [&](const Node& node) { return node.name == name; }, make)
+      .whole;
 }
 
 Dim Dim::undefined() {
-  static const Node& node = *new Node{.kind = Kind::Undefined};
-  return of_atom(Atom(&node));
+  static const Node& node =
+      *Terms::atomic(std::make_unique<Node>(Node{.kind = Kind::Undefined})).release();
+  return node.whole;
 }
 
 /// Terms of the polynomial; those of a constant are built in `lone`.
@@ -282,8 +319,8 @@ std::optional<std::string_view> Dim::as_symbol() const {
 }
 
 Dim Dim::Terms::multiple_of(const Terms& of, std::int64_t by) {
-  auto terms = std::make_shared<Terms>(of);
-  for (Term& term : *terms)
+  Terms terms = of;
+  for (Term& term : terms)
     if (__builtin_mul_overflow(term.coefficient, by, &term.coefficient)) return undefined();
   return Terms::dim_of(std::move(terms));
 }
@@ -299,10 +336,8 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (a.is(0) && times == 1) return b;
   if (a.is_undefined() || b.is_undefined()) return undefined();
   if (a.is(0)) return Terms::multiple_of(*b.terms_, times);
-  Terms lone;
+  Terms lone, merged;
   const Terms &left = a.terms(lone), &right = b.terms(lone);
-  const auto shared = std::make_shared<Terms>();
-  Terms& merged = *shared;
   merged.reserve(left.size() + right.size());
   const Term* x = left.begin();
   for (const Term& y : right) {
@@ -318,15 +353,19 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
     if (coefficient != 0) merged.emplace_back(y.factors, coefficient);
   }
   merged.append(x, left.end());
-  return Terms::dim_of(shared);
+  return Terms::dim_of(std::move(merged));
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  return Dim::sum(a, b, 1);
+  if (a.terms_ == nullptr && b.terms_ == nullptr) return Dim::sum(a, b, 1);
+  return OperationCache::of_thread().result(OperationCache::Operation::Add, a, b,
+                                            [&] { return Dim::sum(a, b, 1); });
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
-  return Dim::sum(a, b, -1);
+  if (a.terms_ == nullptr && b.terms_ == nullptr) return Dim::sum(a, b, -1);
+  return OperationCache::of_thread().result(OperationCache::Operation::Subtract, a, b,
+                                            [&] { return Dim::sum(a, b, -1); });
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
@@ -341,20 +380,23 @@ Dim operator*(const Dim& a, const Dim& b) {
   constexpr std::size_t kMostTerms = 256;  // hostile shape arithmetic must not explode
   const Dim::Terms &left = *a.terms_, &right = *b.terms_;
   if (left.size() * right.size() > kMostTerms) return Dim::undefined();
-  Dim::Terms terms;
-  terms.reserve(left.size() * right.size());
-  for (const Dim::Term& x : left) {
-    for (const Dim::Term& y : right) {
-      Dim::Term term;
-      if (x.factors.size() + y.factors.size() > 64) return Dim::undefined();
-      term.factors.reserve(x.factors.size() + y.factors.size());
-      std::ranges::merge(x.factors, y.factors, std::back_inserter(term.factors));
-      if (__builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient))
-        return Dim::undefined();
-      terms.push_back(std::move(term));
+  const auto expanded = [&] {
+    Dim::Terms terms;
+    terms.reserve(left.size() * right.size());
+    for (const Dim::Term& x : left) {
+      for (const Dim::Term& y : right) {
+        Dim::Term term;
+        if (x.factors.size() + y.factors.size() > 64) return Dim::undefined();
+        term.factors.reserve(x.factors.size() + y.factors.size());
+        std::ranges::merge(x.factors, y.factors, std::back_inserter(term.factors));
+        if (__builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient))
+          return Dim::undefined();
+        terms.push_back(std::move(term));
+      }
     }
-  }
-  return Dim::of(std::move(terms));
+    return Dim::of(std::move(terms));
+  };
+  return OperationCache::of_thread().result(OperationCache::Operation::Multiply, a, b, expanded);
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
@@ -447,12 +489,9 @@ std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
       });
 }
 
+/// Equal sizes are one interned object.
 bool operator==(const Dim& a, const Dim& b) {
-  if (a.terms_ == b.terms_) return a.terms_ != nullptr || a.constant_ == b.constant_;
-  return a.terms_ != nullptr && b.terms_ != nullptr &&
-         std::ranges::equal(*a.terms_, *b.terms_, [](const Dim::Term& x, const Dim::Term& y) {
-           return x.coefficient == y.coefficient && std::ranges::equal(x.factors, y.factors);
-         });
+  return a.terms_ == b.terms_ && a.constant_ == b.constant_;
 }
 
 /// Rebuilds an operation with other operands.
@@ -483,7 +522,7 @@ Dim Dim::changed(const Change& change) const {
     if (auto other = change(atom)) return other;
     if (!atom->is_operation()) return std::nullopt;
     const Dim a = atom->a.changed(change), b = atom->b.changed(change);
-    if (a.is_identical(atom->a) && b.is_identical(atom->b)) return std::nullopt;
+    if (a == atom->a && b == atom->b) return std::nullopt;
     return remade(*atom.operator->(), a, b);
   };
   if (as_atom() != nullptr) {
@@ -560,14 +599,13 @@ bool Dim::contains(std::string_view symbol) const {
 std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
   if (!contains(symbol)) return std::nullopt;
   if (as_symbol() == symbol) return Linear{1, 0};
-  Terms with;
-  auto without = std::make_shared<Terms>();
+  Terms with, without;
   for (const Term& term : *terms_) {
     const Atom* here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
       return atom->kind == Kind::Symbol && atom->name == symbol;
     });
     if (here == term.factors.end()) {
-      without->emplace_back(term);
+      without.emplace_back(term);
       continue;
     }
     with.emplace_back(term);
@@ -690,15 +728,9 @@ std::optional<std::int64_t> Dim::least() const {
 }
 
 std::size_t Dim::hash() const {
+  if (terms_ != nullptr) return terms_->hash;
   Hasher hasher;
-  if (terms_ == nullptr) {
-    hasher.add(static_cast<std::uint64_t>(constant_));
-  } else {
-    for (const Term& term : *terms_) {
-      for (const Atom& atom : term.factors) hasher.add(atom->hash);
-      hasher.add(static_cast<std::uint64_t>(term.coefficient));
-    }
-  }
+  hasher.add(static_cast<std::uint64_t>(constant_));
   return hasher.value();
 }
 

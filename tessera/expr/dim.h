@@ -20,6 +20,9 @@ namespace tessera {
 ///
 /// Arithmetic that overflows 64 bits, or divides by zero, gives `undefined`, which propagates like
 /// NaN.
+///
+/// Interned (hash consing): equal expressions are one object, which is never freed, so that they
+/// compare by address and hash in constant time.
 class Dim {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a size
@@ -83,7 +86,7 @@ class Dim {
   friend std::strong_ordering operator<=>(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);
   std::size_t hash() const;
-  /// Identity, for memo tables: equal ids mean the same size. None for a constant.
+  /// Address of the interned expression: the same for equal sizes, null for a constant.
   const void* id() const { return terms_.get(); }
 
   /// Text form, as in `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are
@@ -107,14 +110,11 @@ class Dim {
   const Terms& terms(Terms& lone) const;
   const Node* as_atom() const;
   bool is_operation(Kind kind, const Dim& a, const Dim& b) const;
-  bool is_identical(const Dim& other) const {
-    return terms_ == other.terms_ && constant_ == other.constant_;
-  }
   template <class Change>
   Dim changed(const Change& change) const;
 
   std::int64_t constant_ = 0;
-  std::shared_ptr<const Terms> terms_;  // null for a constant
+  std::shared_ptr<const Terms> terms_;  // interned, not counted; null for a constant
 };
 
 struct Dim::Linear {

@@ -19,8 +19,8 @@ bool is_unknown(std::string_view symbol) {
 }
 
 /// The one unknown axis size of a pattern; nothing if there is none or more than one.
-std::optional<std::string> only_unknown(const Dim& pattern) {
-  std::optional<std::string> unknown;
+std::optional<std::string_view> only_unknown(const Dim& pattern) {
+  std::optional<std::string_view> unknown;
   const bool several = pattern.any_symbol([&](std::string_view symbol) {
     if (!is_unknown(symbol) || unknown == symbol) return false;
     if (unknown) return true;
@@ -44,6 +44,10 @@ struct Equation {
 
 Dim resolved(const Dim& dim, const Sizes& sizes) {
   if (dim.constant()) return dim;
+  if (const auto symbol = dim.as_symbol()) {  // as most are
+    const auto it = sizes.find(*symbol);
+    return it == sizes.end() ? dim : it->second;
+  }
   return dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
     const auto it = sizes.find(symbol);
     if (it == sizes.end()) return std::nullopt;
@@ -55,6 +59,9 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
   TESSERA_CHECK(inputs.size() == definition.inputs.size(), "{} inputs for {} operands",
                 inputs.size(), definition.inputs.size());
   std::vector<Equation> open;
+  std::size_t count = 0;
+  for (const Shape& shape : inputs) count += shape.size();
+  open.reserve(count);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Operand& operand = definition.inputs[i];
     if (operand.shape.size() != inputs[i].size())
@@ -82,7 +89,7 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
           return mismatch(*equation.operand, equation.axis, equation.found, pattern);
         continue;
       }
-      const std::optional<std::string> unknown = only_unknown(pattern);
+      const std::optional<std::string_view> unknown = only_unknown(pattern);
       const auto linear = unknown ? pattern.linear_in(*unknown) : std::nullopt;
       if (!linear) {
         later.push_back(std::move(equation));
@@ -92,7 +99,7 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
       const Dim size = floor_div(numerator, linear->factor);
       if (size.is_undefined() || (size * linear->factor - numerator).constant().value_or(0) != 0)
         return mismatch(*equation.operand, equation.axis, equation.found, pattern);
-      sizes.insert_or_assign(*unknown, size);
+      sizes.insert_or_assign(std::string(*unknown), size);
       progress = true;
     }
     open = std::move(later);

@@ -1,15 +1,18 @@
 #include "tessera/expr/walk.h"
 
+#include "tessera/support/flat_map.h"
+
 namespace tessera {
 
 void for_each_within(const Scalar& scalar, const std::function<void(const Scalar&)>& visit) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
+  struct Nothing {};
+  FlatMap<Nothing> seen;
+  const auto walk = [&](const auto& self, const Scalar& part) -> void {
+    if (!seen.try_emplace(reinterpret_cast<std::uintptr_t>(part.id())).second) return;
     visit(part);
-    for_each_part(part, walk);
+    for_each_part(part, [&](const Scalar& inner) { self(self, inner); });
   };
-  walk(scalar);
+  walk(walk, scalar);
 }
 
 void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {

@@ -71,9 +71,11 @@ void GraphBuilder::refine(const Val& value, const Type& declared) {
   } else if (type.kind == declared.kind && !type.shape) {
     if (type.dtype == declared.dtype) type.shape = declared.shape;
   } else if (type.shape && declared.shape && type.shape->size() == declared.shape->size()) {
-    for (std::size_t axis = 0; axis < type.shape->size(); ++axis)
-      if ((*type.shape)[axis] == made_up(value.id(), axis))
+    for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
+      const auto symbol = (*type.shape)[axis].as_symbol();
+      if (symbol && symbol->starts_with('_') && (*type.shape)[axis] == made_up(value.id(), axis))
         (*type.shape)[axis] = (*declared.shape)[axis];
+    }
   }
   graph_.set_type(ValueId{value.id()}, type);
   arguments_[value.id()].reset();
@@ -133,7 +135,7 @@ Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs,
   const std::size_t wanted =
       outputs > 0 ? static_cast<std::size_t>(outputs) : std::max<std::size_t>(results.size(), 1);
   if (const auto fits = check_results(op, wanted); !fits) fail(fits.error());
-  if (const bool is_told = op.kind() == OpDef::Kind::Composite && !results.empty() &&
+  if (const bool is_told = op.kind() != OpDef::Kind::Opaque && !results.empty() &&
                            results[0].type.kind != Type::Kind::Unknown;
       is_told && wanted > results.size())
     fail(located(

@@ -1,36 +1,21 @@
 #include "tessera/ir/graph.h"
 
-#include <mutex>
-#include <unordered_set>
+#include <memory>
 
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
+#include "tessera/support/intern_table.h"
 
 namespace tessera {
 namespace {
 
-/// Interning pool: equal objects share one address for the lifetime of the process. Its content is
-/// never observable: two runs that differ in what was interned before compute the same.
-template <class T>
-class Pool {
- public:
-  const T* intern(const T& thing) {
-    const std::lock_guard lock(mutex_);
-    return &*things_.insert(thing).first;
-  }
-
- private:
-  struct Hash {
-    std::size_t operator()(const T& thing) const { return thing.hash(); }
-  };
-  std::mutex mutex_;
-  std::unordered_set<T, Hash> things_;
-};
-
+/// Address of an equal object that is shared by all graphs of the process.
 template <class T>
 const T* interned(const T& thing) {
-  static Pool<T> pool;
-  return pool.intern(thing);
+  static InternTable<T>& table = *new InternTable<T>;
+  return &table.find_or_add(
+      thing.hash(), [&](const T& other) { return other == thing; },
+      [&] { return std::make_unique<T>(thing); });
 }
 
 /// Hashes a sample of a large weight, so that its pages stay on disk.

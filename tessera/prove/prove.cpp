@@ -114,11 +114,8 @@ Expected<Setting> setting_under(const SizeRelations& given, const SizeRelations&
     TESSERA_TRY(all, relate_sizes(assumed, own));
   }
   TESSERA_TRY(all, relate_sizes(target, all));
-  Graph left = source, right = target;
-  if (!all.solved.empty()) {
-    TESSERA_TRY(left, with_sizes(source, all.solved));
-    TESSERA_TRY(right, with_sizes(target, all.solved));
-  }
+  TESSERA_TRY(Graph left, with_sizes(source, all.solved));
+  TESSERA_TRY(Graph right, with_sizes(target, all.solved));
   const auto shape = [](const Graph& graph, std::size_t i) {
     return graph.type(graph.outputs()[i]).shape;
   };

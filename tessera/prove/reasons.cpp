@@ -157,36 +157,50 @@ Arithmetic::Product Arithmetic::product_of(std::vector<std::uint32_t> atoms) {
   return here->second;
 }
 
-const Arithmetic::Polynomial& Arithmetic::interned(Linear linear) {
-  const auto here = linears_.lower_bound(linear);
-  if (here != linears_.end() && here->first == linear) return *here;
-  const Signs signs = signs_of(linear);
-  return *linears_.emplace_hint(here, std::move(linear), signs);
-}
-
 const Arithmetic::Polynomial& Arithmetic::polynomial(const Dim& dim) {
-  if (const auto constant = dim.constant())
-    return interned(*constant == 0 ? Linear{} : Linear{{0, *constant}});
-  const auto address = reinterpret_cast<std::uintptr_t>(dim.id());
-  Recent& recent = recent_[(address >> 4 ^ address >> 14) % recent_.size()];
-  if (recent.dim.id() == dim.id()) return *recent.polynomial;
-  recent = {dim, &converted(dim)};
+  Recent& recent = recent_[dim.hash() % recent_.size()];
+  if (recent.polynomial == nullptr || recent.dim != dim) recent = {dim, &converted(dim)};
   return *recent.polynomial;
 }
 
 const Arithmetic::Polynomial& Arithmetic::converted(const Dim& dim) {
-  if (const auto here = known_.find(dim); here != known_.end()) return *here->second;
-  Linear result;
+  if (const auto here = polynomials_.find(dim); here != polynomials_.end()) return here->second;
+  Linear linear;
   for (const Dim::Part& part : dim.parts()) {
     std::vector<std::uint32_t> atoms;
     if (!part.product.is(1))
       for (const Dim& atom : part.product.factors()) atoms.push_back(atom_of(atom));
     std::ranges::sort(atoms);
-    result.emplace_back(product_of(std::move(atoms)), part.coefficient);
+    linear.emplace_back(product_of(std::move(atoms)), part.coefficient);
   }
   // The parts stay in the order of the size, which does not depend on what was asked before.
-  const Polynomial& made = interned(std::move(result));
-  known_.emplace(dim, &made);
+  const Signs signs = signs_of(linear);
+  return polynomials_.emplace(dim, Polynomial{std::move(linear), signs}).first->second;
+}
+
+const Arithmetic::PremiseList& Arithmetic::prepared(const std::vector<Dim>& list) {
+  const auto here = std::ranges::find(recent_lists_, list, &PremiseList::list);
+  if (here != recent_lists_.end()) return *here;
+  PremiseList& made = recent_lists_[next_list_];
+  next_list_ = (next_list_ + 1) % recent_lists_.size();
+  made.list = list;
+  made.polynomials.clear();
+  Hasher hasher;
+  for (const Dim& premise : list) {
+    made.polynomials.push_back(&polynomial(premise));
+    hasher.add(reinterpret_cast<std::uintptr_t>(made.polynomials.back()));
+  }
+  made.hash = hasher.value();
+  made.before.assign(list.size() + 1, PointSet::all());
+  made.after = made.before;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    made.before[i + 1] = made.before[i];
+    made.before[i + 1].keep(made.polynomials[i]->signs.natural);
+  }
+  for (std::size_t i = list.size(); i-- > 0;) {
+    made.after[i] = made.after[i + 1];
+    made.after[i].keep(made.polynomials[i]->signs.natural);
+  }
   return made;
 }
 
@@ -195,12 +209,12 @@ std::optional<Arithmetic::Product> Arithmetic::quotient(Product whole, Product p
   if (part == 0) return whole;
   if (!may_divide(whole, part)) return std::nullopt;
   const auto [memo, fresh] = quotients_.try_emplace(std::uint64_t{whole} << 32 | part);
-  if (!fresh) return memo->second;
+  if (!fresh) return memo;
   const auto &all = infos_[whole].atoms, &taken = infos_[part].atoms;
   if (!std::ranges::includes(all, taken)) return std::nullopt;
   std::vector<std::uint32_t> left;
   std::ranges::set_difference(all, taken, std::back_inserter(left));
-  return memo->second = product_of(std::move(left));
+  return memo = product_of(std::move(left));
 }
 
 Arithmetic::Product Arithmetic::times(Product a, Product b) {
@@ -208,50 +222,50 @@ Arithmetic::Product Arithmetic::times(Product a, Product b) {
   if (b == 0) return a;
   const auto [memo, fresh] =
       multiples_.try_emplace(std::uint64_t{std::min(a, b)} << 32 | std::max(a, b));
-  if (!fresh) return memo->second;
+  if (!fresh) return memo;
   std::vector<std::uint32_t> atoms;
   std::ranges::merge(infos_[a].atoms, infos_[b].atoms, std::back_inserter(atoms));
-  return memo->second = product_of(std::move(atoms));
+  return memo = product_of(std::move(atoms));
 }
 
 /// Cancels what is negative in a sum by taking premises off it, one after the other.
 class Search {
  public:
-  Search(Arithmetic& arithmetic, const Premises& premises)
-      : arithmetic_(arithmetic), premises_(premises) {
-    for (const Dim& premise : premises.list) linears_.push_back(&arithmetic.linear(premise));
-  }
+  Search(Arithmetic& arithmetic, const Premises& premises, const Arithmetic::PremiseList& list)
+      : arithmetic_(arithmetic), premises_(premises), polynomials_(list.polynomials) {}
 
   bool run(const Arithmetic::Linear& rest, int depth) {
     // The part that is the product of most is cancelled by the fewest premises; a number by most.
     const std::pair<Arithmetic::Product, std::int64_t>* worst = nullptr;
     const auto size = [&](Arithmetic::Product p) { return arithmetic_.infos_[p].atoms.size(); };
+    Bound positive;
     for (const auto& part : rest) {
-      // What may be negative itself has to go, whatever its sign.
-      if (part.second >= 0 && arithmetic_.infos_[part.first].natural) continue;
-      if (part.first == 0 && part.second > -scale_) continue;  // integers: -1/2 is enough
-      if (worst == nullptr || size(part.first) > size(worst->first)) worst = &part;
+      if (part.second > 0) positive.add(arithmetic_.infos_[part.first]);
+      if (has_to_go(part.first, part.second) &&
+          (worst == nullptr || size(part.first) > size(worst->first)))
+        worst = &part;
     }
     if (worst == nullptr) return true;
     if (depth == 0 || ++visited_ > kMostVisits) return false;
     const auto [product, negative] = *worst;
-    for (std::size_t i = 0; i < linears_.size(); ++i) {
+    for (std::size_t i = 0; i < polynomials_.size(); ++i) {
       if (premises_.without == i) continue;
-      for (const auto& [part, coefficient] : *linears_[i]) {
+      const Arithmetic::Linear& premise = polynomials_[i]->linear;
+      for (const auto& [part, coefficient] : premise) {
         if ((coefficient < 0) != (negative < 0) || !arithmetic_.may_divide(product, part)) continue;
         const auto multiplier = arithmetic_.quotient(product, part);
         if (!multiplier || !arithmetic_.infos_[*multiplier].natural) continue;
         // Multiples of a number lead everywhere: only if they meet what is there.
-        if (part == 0 && *multiplier != 0 && !meets(rest, *linears_[i], *multiplier)) continue;
+        if (part == 0 && *multiplier != 0 && !meets(rest, positive, premise, *multiplier)) continue;
         if (is_avoided(i)) break;
         const std::int64_t shared = std::gcd(negative, coefficient);
-        const std::int64_t scale = std::abs(coefficient) / shared;
-        const std::int64_t often = std::abs(negative) / shared;
-        if (scale_ * scale > kMostScale || often > kMostScale) continue;
-        uses_.push_back({i, *multiplier, often, scale});
-        scale_ *= scale;
-        if (run(without(rest, scale, *linears_[i], *multiplier, often), depth - 1)) return true;
-        scale_ /= scale;
+        const Use use{i, *multiplier, std::abs(negative) / shared, std::abs(coefficient) / shared};
+        if (scale_ * use.scale > kMostScale || use.often > kMostScale) continue;
+        uses_.push_back(use);
+        scale_ *= use.scale;
+        if (depth == 1 ? leaves_nothing(rest, product, use) : run(without(rest, use), depth - 1))
+          return true;
+        scale_ /= use.scale;
         uses_.pop_back();
       }
     }
@@ -273,16 +287,39 @@ class Search {
  private:
   static constexpr int kMostVisits = 24;
   static constexpr std::int64_t kMostScale = 4096;
+  struct Use {
+    std::size_t premise;
+    Arithmetic::Product multiplier;
+    std::int64_t often, scale;
+  };
 
   bool is_avoided(std::size_t premise) const {
     return premises_.avoiding != nullptr &&
            premises_.list[premise].replaced(*premises_.avoiding, 0) != premises_.list[premise];
   }
 
-  bool meets(const Arithmetic::Linear& rest, const Arithmetic::Linear& premise,
-             Arithmetic::Product multiplier) {
+  /// Upper bound of some products: none has more atoms, or an atom without its bit.
+  struct Bound {
+    std::size_t size = 0;
+    std::uint64_t mask = 0;
+
+    void add(const Arithmetic::Info& product) {
+      size = std::max(size, product.atoms.size());
+      mask |= product.mask;
+    }
+    bool has_multiple_of(const Arithmetic::Info& a, const Arithmetic::Info& b) const {
+      return a.atoms.size() + b.atoms.size() <= size && ((a.mask | b.mask) & ~mask) == 0;
+    }
+  };
+
+  /// Whether each positive part of a multiple of a premise divides a positive part of the rest;
+  /// `positive` is a bound of those.
+  bool meets(const Arithmetic::Linear& rest, const Bound& positive,
+             const Arithmetic::Linear& premise, Arithmetic::Product multiplier) {
     return std::ranges::all_of(premise, [&](const auto& part) {
       if (part.second <= 0) return true;
+      if (!positive.has_multiple_of(arithmetic_.infos_[part.first], arithmetic_.infos_[multiplier]))
+        return false;
       const Arithmetic::Product whole = arithmetic_.times(part.first, multiplier);
       return std::ranges::any_of(rest, [&](const auto& here) {
         return here.second > 0 && arithmetic_.quotient(here.first, whole).has_value();
@@ -290,72 +327,88 @@ class Search {
     });
   }
 
+  /// Whether a part has to be cancelled: what may be negative itself, whatever its sign.
+  bool has_to_go(Arithmetic::Product product, std::int64_t coefficient) const {
+    if (coefficient >= 0 && arithmetic_.infos_[product].natural) return false;
+    return product != 0 || coefficient <= -scale_;  // integers: -1/2 is enough
+  }
+
   /// rest * scale - premise * multiplier * often
-  Arithmetic::Linear without(const Arithmetic::Linear& rest, std::int64_t scale,
-                             const Arithmetic::Linear& premise, Arithmetic::Product multiplier,
-                             std::int64_t often) {
+  Arithmetic::Linear without(const Arithmetic::Linear& rest, const Use& use) {
+    const Arithmetic::Linear& premise = polynomials_[use.premise]->linear;
     Arithmetic::Linear result;
     result.reserve(rest.size() + premise.size());
     for (const auto& [product, coefficient] : rest)
-      result.emplace_back(product, coefficient * scale);
+      result.emplace_back(product, coefficient * use.scale);
     for (const auto& [product, coefficient] : premise) {
-      const Arithmetic::Product whole = arithmetic_.times(product, multiplier);
+      const Arithmetic::Product whole = arithmetic_.times(product, use.multiplier);
       const auto here = std::ranges::find(result, whole, [](const auto& p) { return p.first; });
       if (here == result.end())
-        result.emplace_back(whole, -coefficient * often);
+        result.emplace_back(whole, -coefficient * use.often);
       else
-        here->second -= coefficient * often;
+        here->second -= coefficient * use.often;
     }
     std::erase_if(result, [](const auto& part) { return part.second == 0; });
     return result;
   }
 
+  /// Whether nothing has to be cancelled in `without(rest, use)`, which cancels `cancelled`. Most
+  /// often something has, which is seen before the sum is made.
+  bool leaves_nothing(const Arithmetic::Linear& rest, Arithmetic::Product cancelled,
+                      const Use& use) {
+    const Arithmetic::Linear& premise = polynomials_[use.premise]->linear;
+    multiple_.clear();
+    for (const auto& [product, coefficient] : premise)
+      multiple_.emplace_back(arithmetic_.times(product, use.multiplier), coefficient * use.often);
+    for (const auto& [product, coefficient] : rest) {
+      if (product == cancelled) continue;
+      std::int64_t left = coefficient * use.scale;
+      for (const auto& [whole, taken] : multiple_)
+        if (whole == product) left -= taken;
+      if (left != 0 && has_to_go(product, left)) return false;
+    }
+    return std::ranges::none_of(multiple_, [&](const auto& part) {
+      return has_to_go(part.first, -part.second) &&
+             std::ranges::find(rest, part.first, [](const auto& p) { return p.first; }) ==
+                 rest.end();
+    });
+  }
+
   Arithmetic& arithmetic_;
   const Premises& premises_;
-  std::vector<const Arithmetic::Linear*> linears_;
-  struct Use {
-    std::size_t premise;
-    Arithmetic::Product multiplier;
-    std::int64_t often, scale;
-  };
+  const std::vector<const Arithmetic::Polynomial*>& polynomials_;
   std::vector<Use> uses_;
+  Arithmetic::Linear multiple_;  // scratch
   std::int64_t scale_ = 1;
   int visited_ = 0;
 };
 
 void Arithmetic::forget_if_large() {
   constexpr std::size_t kMostPolynomials = 1 << 16;  // some 30 MB
-  if (linears_.size() > kMostPolynomials) *this = Arithmetic();
+  if (polynomials_.size() > kMostPolynomials) *this = Arithmetic();
 }
 
 std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premises& premises) {
   if (e.is_undefined()) return std::nullopt;
   forget_if_large();
-  Hasher hasher;
-  const auto add = [&](const void* address) {
-    hasher.add(reinterpret_cast<std::uintptr_t>(address));
-  };
+  const PremiseList& list = prepared(premises.list);
   const Polynomial& goal = polynomial(e);
-  add(&goal);
-  PointSet violations = goal.second.negative;
-  for (std::size_t i = 0; i < premises.list.size(); ++i) {
-    const Polynomial& premise = polynomial(premises.list[i]);
-    add(&premise);
-    if (premises.without != i) violations.keep(premise.second.natural);
-  }
+  PointSet violations = goal.signs.negative;
+  violations.keep(list.before[premises.without.value_or(list.list.size())]);
+  if (premises.without) violations.keep(list.after[*premises.without + 1]);
   if (!violations.empty()) return std::nullopt;
-  hasher.add(premises.without.value_or(premises.list.size()));
-  add(premises.avoiding == nullptr ? nullptr : &linear(*premises.avoiding));
+  Hasher hasher;
+  hasher.add(list.hash);
+  hasher.add(reinterpret_cast<std::uintptr_t>(&goal));
+  hasher.add(premises.without.value_or(list.list.size()));
+  hasher.add(premises.avoiding == nullptr ? 0 : premises.avoiding->hash());
   const auto [memo, fresh] = found_.try_emplace(hasher.value());
-  if (fresh) memo->second = looked_for(e, premises);
-  return memo->second;
+  if (fresh) memo = looked_for(e, premises, list);
+  return memo;
 }
 
 bool Arithmetic::hold_together(const std::vector<Dim>& premises) {
-  PointSet points;
-  points.words.fill(~std::uint64_t{0});
-  for (const Dim& premise : premises) points.keep(polynomial(premise).second.natural);
-  return !points.empty();
+  return !prepared(premises).before.back().empty();
 }
 
 bool Arithmetic::has_product(const Dim& size) {
@@ -372,12 +425,13 @@ bool Arithmetic::has_negation(const std::vector<Dim>& list, const Dim& e) {
   });
 }
 
-std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises) {
+std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises,
+                                                      const PremiseList& list) {
   constexpr int kDeepest = 6;
   // Short reasons first: most are.
   const auto found = [&](const Dim& goal, const Dim& scale) -> std::optional<certify::Reason> {
     const Linear& start = linear(goal);
-    Search search(*this, premises);
+    Search search(*this, premises, list);
     for (int depth = 0; depth <= kDeepest; depth += depth < 3 ? 1 : 3)
       if (search.run(start, depth)) return search.take(scale);
     return std::nullopt;
@@ -386,8 +440,8 @@ std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premis
   // n*e > -n for a size n may be plainer to see: quotients multiply what they compare.
   std::vector<Product> scales;
   const Linear& wanted = linear(e);  // stays where it is, as all of them do
-  for (const Dim& premise : premises.list) {
-    for (const auto& [product, coefficient] : linear(premise)) {
+  for (const Polynomial* premise : list.polynomials) {
+    for (const auto& [product, coefficient] : premise->linear) {
       if (coefficient >= 0 || infos_[product].atoms.size() < 2) continue;
       for (const auto& [part, own] : wanted) {
         if (own >= 0 || part == 0) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/certify/certificate.h"
+#include "tessera/support/flat_map.h"
 
 namespace tessera::prove {
 
@@ -48,6 +49,11 @@ class Arithmetic {
     static constexpr std::size_t kWords = kPoints / 64;
     std::array<std::uint64_t, kWords> words = {};
 
+    static PointSet all() {
+      PointSet points;
+      points.words.fill(~std::uint64_t{0});
+      return points;
+    }
     void keep(const PointSet& other) {
       for (std::size_t i = 0; i < kWords; ++i) words[i] &= other.words[i];
     }
@@ -60,14 +66,25 @@ class Arithmetic {
   struct Signs {
     PointSet negative, natural;
   };
-  using Polynomial = std::map<Linear, Signs>::value_type;
+  struct Polynomial {
+    Linear linear;
+    Signs signs;
+  };
+  /// Premises with their polynomials: most goals of a proof are asked for under the same ones.
+  struct PremiseList {
+    std::vector<Dim> list = {};
+    std::vector<const Polynomial*> polynomials = {};
+    std::vector<PointSet> before = {}, after = {};  // where the premises before and after one hold
+    std::uint64_t hash = 0;
+  };
 
-  std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises);
+  std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises,
+                                            const PremiseList& list);
   void forget_if_large();
+  const PremiseList& prepared(const std::vector<Dim>& list);
   const Polynomial& polynomial(const Dim& dim);
   const Polynomial& converted(const Dim& dim);
-  const Linear& linear(const Dim& dim) { return polynomial(dim).first; }
-  const Polynomial& interned(Linear linear);
+  const Linear& linear(const Dim& dim) { return polynomial(dim).linear; }
   /// Values at the points, and the sums of the magnitudes of their terms.
   struct Evaluation {
     Values value, magnitude;
@@ -87,7 +104,10 @@ class Arithmetic {
   }
   Product times(Product a, Product b);
 
-  std::map<Dim, std::uint32_t> atoms_;
+  struct DimHash {
+    std::size_t operator()(const Dim& dim) const { return dim.hash(); }
+  };
+  std::unordered_map<Dim, std::uint32_t, DimHash> atoms_;
   struct Atom {
     Dim dim;
     bool natural = false;  // not negative
@@ -103,21 +123,18 @@ class Arithmetic {
     std::uint64_t mask = 0;  // a bit for each atom, by its number modulo 64
   };
   std::vector<Info> infos_ = {{{}, 1, true}};
-  std::unordered_map<std::uint64_t, std::optional<Product>> quotients_;
-  std::unordered_map<std::uint64_t, Product> multiples_;
-  std::map<Linear, Signs> linears_;  // each once: equal ones have equal addresses
-  struct DimHash {
-    std::size_t operator()(const Dim& dim) const { return dim.hash(); }
-  };
-  std::unordered_map<Dim, const Polynomial*, DimHash> known_;
-  /// Cache of `known_` by identity: one proof asks about the same objects again and again.
+  FlatMap<std::optional<Product>> quotients_;
+  FlatMap<Product> multiples_;
+  std::unordered_map<Dim, Polynomial, DimHash> polynomials_;  // they stay where they are
+  /// Cache of `polynomials_` by hash.
   struct Recent {
-    Dim dim;
+    Dim dim = 0;
     const Polynomial* polynomial = nullptr;
   };
   std::vector<Recent> recent_ = std::vector<Recent>(1 << 10);
-  std::unordered_map<std::uint64_t, std::optional<certify::Reason>>
-      found_;  // or looked for in vain
+  std::array<PremiseList, 4> recent_lists_;
+  std::size_t next_list_ = 0;                      // the one that is replaced next
+  FlatMap<std::optional<certify::Reason>> found_;  // or looked for in vain
 };
 
 }  // namespace tessera::prove

@@ -36,14 +36,6 @@ Diagnostic contradiction(const Condition& condition) {
 
 }  // namespace
 
-Dim looked_up(const Dim& dim, const Sizes& sizes) {
-  if (const auto symbol = dim.as_symbol()) {  // as most are
-    const auto it = sizes.find(*symbol);
-    return it == sizes.end() ? dim : it->second;
-  }
-  return tessera::resolved(dim, sizes);
-}
-
 std::set<std::string> symbols_in(const Dim& dim) {
   std::set<std::string> symbols;
   dim.collect_symbols(symbols);

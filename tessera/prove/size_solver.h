@@ -9,9 +9,6 @@
 
 namespace tessera::prove {
 
-/// A size with symbols replaced.
-Dim looked_up(const Dim& dim, const Sizes& sizes);
-
 std::set<std::string> symbols_in(const Dim& dim);
 
 /// In terms of the symbols of graphs: made-up ones replaced, by the whole where all of it is there.
@@ -49,7 +46,7 @@ class SizeSolver {
     Dim value;
   };
 
-  Dim resolved(const Dim& dim) const { return looked_up(dim, relations_.solved); }
+  Dim resolved(const Dim& dim) const { return tessera::resolved(dim, relations_.solved); }
   std::string made_up(const Dim& of) const;
   /// Without factors that are on both sides and at least 1.
   Condition cancelled(Condition condition) const;

@@ -53,7 +53,7 @@ std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& sig
       if (!symbol || !symbol->starts_with('#')) continue;
       const auto [it, fresh] = first.try_emplace(std::string(*symbol), i, axis);
       const auto size = [&](const OperandAxis& at) {
-        return looked_up(signature[at.first].type.shape[at.second], solved);
+        return resolved(signature[at.first].type.shape[at.second], solved);
       };
       const OperandAxis here{i, axis};
       if (fresh || it->second.first == i || size(it->second) == size(here)) continue;
@@ -98,7 +98,7 @@ class Fit {
     bool taken = false;
     Guard later;
     for (Condition& condition : open_) {
-      const Dim pattern = looked_up(condition.left, sizes_);
+      const Dim pattern = resolved(condition.left, sizes_);
       const std::vector<std::string> axes = axes_in(pattern);
       const auto linear = axes.size() == 1 ? pattern.linear_in(axes[0]) : std::nullopt;
       const bool solvable = linear && (which.plain ? linear->factor.is(1) : !taken);
@@ -222,11 +222,13 @@ bool GraphSymbols::contains(const std::string& name) const {
 
 GraphSymbols symbols_of(const Graph& graph) {
   GraphSymbols symbols;
-  std::set<ValueId> read(graph.outputs().begin(), graph.outputs().end());
+  std::vector<bool> read(graph.value_count());
+  for (const ValueId id : graph.outputs()) read[id.index] = true;
   for (const GraphNode& node : graph.nodes())
-    read.insert(graph.inputs(node).begin(), graph.inputs(node).end());
+    for (const ValueId id : graph.inputs(node))
+      if (id.present()) read[id.index] = true;
   for (const ValueId id : graph.inputs()) {
-    if (!read.contains(id)) continue;
+    if (!read[id.index]) continue;
     for (const Dim& dim : graph.type(id).shape.value_or(Shape{})) {
       dim.collect_symbols(symbols.sizes);
       if (dim.as_symbol()) dim.collect_symbols(symbols.axes);

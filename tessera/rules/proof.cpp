@@ -135,7 +135,8 @@ struct Decision {
 /// An instance that is not proved as a whole is proved by its broadcasting cases, if all of them
 /// are proved.
 Decision decision_on(const Rule& instance, const Decide& decide) {
-  Decision undivided{.rules = {instance}, .verdicts = {}};
+  Decision undivided;
+  undivided.rules.push_back(instance);
   undivided.verdicts.push_back(decide(instance));
   if (!std::holds_alternative<Unknown>(undivided.verdict())) return undivided;
   Proved all;

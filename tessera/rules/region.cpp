@@ -126,14 +126,26 @@ class Corrector {
         if (const auto constant = rest.constant()) return SizeCombination{{{a, times}}, *constant};
       }
     for (std::size_t a = 0; a < sizes_.size(); ++a)
-      for (std::size_t b = a + 1; b < sizes_.size(); ++b)
+      for (std::size_t b = a + 1; b < sizes_.size(); ++b) {
+        if (!may_cancel(twice, dim(a), dim(b))) continue;
         for (std::int64_t first = -kMostTimes; first <= kMostTimes; ++first)
           for (std::int64_t second = -kMostTimes; second <= kMostTimes; ++second) {
             const Dim rest = twice - dim(a) * first - dim(b) * second;
             if (const auto constant = rest.constant())
               return SizeCombination{{{a, first}, {b, second}}, *constant};
           }
+      }
     return std::nullopt;
+  }
+
+  /// Whether a combination of all three sizes may be a constant: a symbol of one of them has to be
+  /// cancelled by another.
+  static bool may_cancel(const Dim& x, const Dim& y, const Dim& z) {
+    const auto covered = [](const Dim& size, const Dim& by, const Dim& or_by) {
+      return !size.any_symbol(
+          [&](std::string_view symbol) { return !by.contains(symbol) && !or_by.contains(symbol); });
+    };
+    return covered(x, y, z) && covered(y, x, z) && covered(z, x, y);
   }
 
   const Dim& dim(std::size_t size) const {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include "tessera/expr/condition.h"
 #include "tessera/support/rng.h"
@@ -273,6 +275,42 @@ TEST(Dim, LargestAndSmallestOfNumbersAreNumbers) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   EXPECT_EQ(max(Dim(kLeast), Dim(0)), Dim(0));
   EXPECT_EQ(min(Dim(kLeast), Dim(1)), Dim(kLeast));
+}
+
+/// Sizes with operations, products and cancelled terms, of symbols that other tests do not have.
+std::vector<Dim> interned_examples(int count) {
+  std::vector<Dim> dims;
+  for (int i = 0; i < count; ++i) {
+    const Dim a = Dim::symbol("interned_" + std::to_string(i)), b = Dim::symbol("other");
+    dims.insert(dims.end(), {a + b - 1, a * b + a, floor_div(a + i, b) * 2, max(a, b) - min(a, b),
+                             a - a + b, mod(a, b + 2)});
+  }
+  return dims;
+}
+
+TEST(Dim, EqualSizesAreOneObjectHoweverTheyWereComputed) {
+  EXPECT_EQ((kN * 2 + kN).id(), (kN * 3).id());
+  EXPECT_EQ(((kN + 1) * (kN - 1)).id(), (kN * kN - 1).id());
+  EXPECT_EQ((floor_div(kN, kM) + 1).id(), (Dim(1) + floor_div(kN + kM - kM, kM)).id());
+  EXPECT_EQ((kN - kN + 3).id(), nullptr);
+  EXPECT_NE((kN + 1).id(), (kN + 2).id());
+  EXPECT_NE(floor_div(kN, kM).id(), mod(kN, kM).id());
+  EXPECT_EQ((kN * kMax * 2).id(), Dim::undefined().id());
+}
+
+TEST(Dim, ThreadsShareTheObjectsOfEqualSizes) {
+  constexpr int kExamples = 500;
+  std::vector<std::vector<Dim>> by_thread(4);
+  std::vector<std::thread> threads;
+  for (std::vector<Dim>& dims : by_thread)
+    threads.emplace_back([&] { dims = interned_examples(kExamples); });
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<Dim> expected = interned_examples(kExamples);
+  for (const std::vector<Dim>& dims : by_thread) {
+    ASSERT_EQ(dims.size(), expected.size());
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      ASSERT_EQ(dims[i].id(), expected[i].id()) << expected[i].to_string();
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/ir/text.h"
 #include "tests/support/graph_check.h"
 
 namespace tessera {
@@ -65,6 +66,17 @@ TEST(GraphBuilder, RefusesNegativeSizes) {
   ASSERT_FALSE(graph);
   EXPECT_EQ(to_string(graph.error()),
             "top_k: error[op-operands]: top_k gives f32[2, -5]\n  note: a size is not negative");
+}
+
+TEST(GraphBuilder, RefusesResultsThatAnOperatorDoesNotHave) {
+  const auto graph =
+      parse_graph("graph(x: f32[6]) { a, b, c = split(x) {num_outputs=2}  return c }");
+  ASSERT_FALSE(graph);
+  EXPECT_NE(to_string(graph.error()).find("split has no result 2 on these inputs"),
+            std::string::npos)
+      << to_string(graph.error());
+  const auto fewer = parse_graph("graph(x: f32[6]) { a, b = split(x) {num_outputs=3}  return b }");
+  EXPECT_TRUE(fewer) << to_string(fewer.error());
 }
 
 TEST(GraphBuilder, RefinesWhatInferenceLeavesOpen) {
