@@ -173,4 +173,37 @@ OpDef conv_transpose() {
   };
 }
 
+OpDef conv_weight_gradient() {
+  return {
+      .name = "conv_weight_gradient",
+      .summary =
+          "gradient of conv's weights F C/group window…, of its image x and the gradient dy "
+          "of its result; kernel_shape is required",
+      .inputs = {"x", "dy"},
+      .outputs = {"dw"},
+      .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
+        if (attrs.ints("kernel_shape").size() != static_cast<std::size_t>(spatial))
+          return bad_operands("kernel_shape does not fit the image",
+                              fmt::format("it has {} spatial axes", spatial));
+        TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
+        TESSERA_TRY(Window window, Window::of(attrs, axes("h", spatial), tap));
+        window.at = axes("y", spatial);
+        const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
+
+        const Operand x{"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.extent))};
+        const Operand dy{"dy", in[1].dtype(), concat<Dim>({n, merge(g, f)}, sizes(window.at))};
+        const Scalar pixel = x.or_zero(concat<Scalar>({n, merge(g, c)}, window.source()));
+        const Scalar gradient = dy(concat<Scalar>({n, merge(g, f)}, indices(window.at)));
+        return Definition{
+            .inputs = {x, dy},
+            .outputs = {{.name = "dw",
+                         .dtype = in[0].dtype(),
+                         .axes = concat<MergedAxis>({merge(g, f), {{c}}}, each(tap)),
+                         .value = sum(bounds(concat<Axis>({n}, window.at)), pixel * gradient)}}};
+      },
+  };
+}
+
 }  // namespace tessera::define

@@ -106,7 +106,8 @@ class Assembler {
                              .nodes = {n},
                              .results = {outputs.begin(), outputs.end()},
                              .spatial = group.spatial,
-                             .planar = group.planar}));
+                             .planar = group.planar,
+                             .filters = group.filters}));
     }
     return Done{};
   }
@@ -210,7 +211,46 @@ class Assembler {
         layout.largest = place.order;
       }
     }
+    if (nodes.kind == NodeKind::Reduction && !planning_.options.machine.is_gpu())
+      TESSERA_TRY_DONE(align_operands(kernels, layout));
     return layout;
+  }
+
+  /// Gives the largest operands of a reduction one layout, that of most of their bytes: rows of
+  /// several tensors are read together, and across memory one element at a time. Of two, the one
+  /// that is not row-major is that of the neighbours.
+  Expected<Done> align_operands(const KernelGroup& kernels, GroupLayout& layout) {
+    std::vector<std::int64_t> shape;  // of the largest
+    for (const auto& [name, at] : layout.operands.values) {
+      const std::vector<std::int64_t> own = shape_of(graph_, kernels.ids.at(name));
+      if (element_count(own).value_or(0) > element_count(shape).value_or(0)) shape = own;
+    }
+    std::map<AxisOrder, std::int64_t> bytes;
+    for (const auto& [name, at] : layout.operands.values)
+      if (shape_of(graph_, kernels.ids.at(name)) == shape)
+        bytes[layout.orders.at(name)] += out_.value(at.value).bytes;
+    if (bytes.size() < 2) return Done{};
+    const AxisOrder order =
+        std::ranges::max_element(bytes, {}, [&](const auto& entry) {
+          return std::pair(entry.second, entry.first != row_major(shape.size()));
+        })->first;
+    for (auto& [name, at] : layout.operands.values) {
+      const ValueId id = kernels.ids.at(name);
+      if (shape_of(graph_, id) != shape) continue;
+      TESSERA_TRY(const Place place, places_.in(id, order));
+      at = {place.value, place.offset};
+      layout.orders.at(name) = place.order;
+    }
+    if (layout.largest && layout.largest->size() == order.size()) layout.largest = order;
+    return Done{};
+  }
+
+  /// Layout of a filter: one of a single tap is a matrix as it is wanted.
+  AxisOrder filter_order(ValueId filter) const {
+    const std::vector<std::int64_t> shape = shape_of(graph_, filter);
+    const auto has_taps = [](std::int64_t extent) { return extent > 1; };
+    const bool has_window = std::any_of(shape.begin() + 2, shape.end(), has_taps);
+    return has_window ? filters_last(shape.size()) : row_major(shape.size());
   }
 
   std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout) {
@@ -220,7 +260,9 @@ class Assembler {
       const std::size_t rank = rank_of(graph_, result);
       const auto& wish = decisions_.orders[result.index];
       AxisOrder order = row_major(rank);
-      if (nodes.spatial && rank > 2)
+      if (nodes.filters)
+        order = filter_order(result);
+      else if (nodes.spatial && rank > 2)
         order = channels_last(rank);
       else if (nodes.planar)
         order = row_major(rank);
