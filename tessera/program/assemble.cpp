@@ -19,6 +19,9 @@ using runtime::ValueIndex;
 
 namespace {
 
+/// Channels below which images are read, and filters written, with other axes last.
+constexpr std::int64_t kFewChannels = 8;
+
 /// The tensors of a kernel group in memory.
 struct GroupLayout {
   LaunchOperands operands = {};
@@ -197,7 +200,8 @@ class Assembler {
       TESSERA_TRY(Place place,
                   nodes.kind == NodeKind::Scatter ? places_.in_full(id) : places_.of(id));
       // The first convolution of a model reads its few channels as they come.
-      if (nodes.spatial && rank > 2 && rank == result_rank && shape_of(graph_, id)[1] >= 8) {
+      if (nodes.spatial && rank > 2 && rank == result_rank &&
+          shape_of(graph_, id)[1] >= kFewChannels) {
         TESSERA_TRY(place, places_.in(id, channels_last(rank)));
       }
       if (nodes.planar && rank == result_rank) {
@@ -245,12 +249,10 @@ class Assembler {
     return Done{};
   }
 
-  /// Layout of a filter: one of a single tap is a matrix as it is wanted.
+  /// Layout of a filter. Few channels do not fill vectors: filters lie last then.
   AxisOrder filter_order(ValueId filter) const {
     const std::vector<std::int64_t> shape = shape_of(graph_, filter);
-    const auto has_taps = [](std::int64_t extent) { return extent > 1; };
-    const bool has_window = std::any_of(shape.begin() + 2, shape.end(), has_taps);
-    return has_window ? filters_last(shape.size()) : row_major(shape.size());
+    return shape[1] < kFewChannels ? filters_last(shape.size()) : channels_last(shape.size());
   }
 
   std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout) {
