@@ -1,3 +1,4 @@
+#include "tessera/ops/composite.h"
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
@@ -173,6 +174,37 @@ OpDef conv_transpose() {
   };
 }
 
+namespace {
+
+/// The gradient as a convolution of the image by dy, whose taps are as far apart as the windows
+/// were: the batch becomes the channels of each group.
+Expected<Vals> weight_gradient_by_conv(Body& b, const Attrs& attrs, const Vals& in) {
+  const Val &x = in[0], &dy = in[1];
+  const int rank = x.rank();
+  Ints swapped{1, 0}, moved{2, 1, 0};
+  for (int axis = 2; axis < rank; ++axis) {
+    swapped.push_back(axis);
+    moved.push_back(axis + 1);
+  }
+  const Val sizes = sizes_of(x, 2, rank), batch = sizes_of(x, 0, 1);
+  const Val split = b.op("reshape", {x, joined({batch, b.ints({attrs.i("group"), -1}), sizes}, 0)});
+  const Val image = b.op("reshape", {b.op("transpose", {split}, {{"perm", moved}}),
+                                     joined({b.ints({0, -1}), sizes}, 0)});
+  const Val taps = b.op("transpose", {dy}, {{"perm", swapped}});
+  Val product = b.op("conv", {image, taps},
+                     {{"strides", attrs.ints("dilations")},
+                      {"dilations", attrs.ints("strides")},
+                      {"pads", attrs.ints("pads")},
+                      {"group", attrs.i("group")}});
+  const Ints& window = attrs.ints("kernel_shape");
+  for (std::size_t i = 0; i < window.size(); ++i)
+    product = b.op("slice", {product, b.ints({0}), b.ints({window[i]}),
+                             b.ints({static_cast<std::int64_t>(i) + 2})});
+  return Vals{b.op("transpose", {product}, {{"perm", swapped}})};
+}
+
+}  // namespace
+
 OpDef conv_weight_gradient() {
   return {
       .name = "conv_weight_gradient",
@@ -184,8 +216,9 @@ OpDef conv_weight_gradient() {
       .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
-        if (attrs.ints("kernel_shape").size() != static_cast<std::size_t>(spatial))
-          return bad_operands("kernel_shape does not fit the image",
+        if (attrs.ints("kernel_shape").size() != static_cast<std::size_t>(spatial) ||
+            attrs.s("auto_pad") != "NOTSET")
+          return bad_operands("kernel_shape does not fit the image, or pads are not given",
                               fmt::format("it has {} spatial axes", spatial));
         TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
         TESSERA_TRY(Window window, Window::of(attrs, axes("h", spatial), tap));
@@ -203,6 +236,7 @@ OpDef conv_weight_gradient() {
                          .axes = concat<MergedAxis>({merge(g, f), {{c}}}, each(tap)),
                          .value = sum(bounds(concat<Axis>({n}, window.at)), pixel * gradient)}}};
       },
+      .expand = weight_gradient_by_conv,
   };
 }
 
