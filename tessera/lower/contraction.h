@@ -95,6 +95,9 @@ struct Contraction {
   }
   /// Whether an index variable shares an axis of the result with others.
   bool is_merged(const IndexAxis& axis) const;
+  /// Whether b is packed at run time, and its columns do not lie side by side: a weight [N, K] that
+  /// is an input.
+  bool packs_b_across() const;
   /// Whether two index variables can be fused into one axis, the second one faster, in both
   /// operands.
   bool merges(const IndexAxis& outer, const IndexAxis& inner) const {

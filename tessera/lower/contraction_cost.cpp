@@ -97,6 +97,8 @@ double ContractionCost::program(std::int64_t m, std::int64_t n, const Contractio
                        (all_of_b > static_cast<double>(machine_.l3) / 2 ? 0.8
                         : all_of_b > static_cast<double>(machine_.l2)   ? 0.3
                                                                         : 0.1);
+  // Every program packs its part of b; across memory, element by element.
+  const double packing = c_.packs_b_across() ? 4 * columns * sum_ : 0;
   const double rounds =
       std::max(1.0, sum_ / std::min<double>(512, static_cast<double>(tiles.sum_count())));
   // Sums are stored, and read again by what follows.
@@ -110,7 +112,7 @@ double ContractionCost::program(std::int64_t m, std::int64_t n, const Contractio
   const double sums = rows * vectors * (traits.fused ? finished : kept);
   const double calls =
       15 * rounds * static_cast<double>(ceil_div(m, register_rows_) * ceil_div(n, panels_.columns));
-  return work + left + right + sums + calls + 1000;
+  return work + left + right + packing + sums + calls + 1000;
 }
 
 }  // namespace tessera::lower

@@ -513,6 +513,12 @@ bool Contraction::is_merged(const IndexAxis& axis) const {
   });
 }
 
+bool Contraction::packs_b_across() const {
+  return !known_b && std::ranges::any_of(b.reads, [&](const StridedRead& read) {
+    return read.at.factor(column.name) > 1;
+  });
+}
+
 std::optional<Contraction> contraction_of(const Group& group, std::optional<Rounding> rounding) {
   if (group.stages.size() != 1 || group.stages[0].output.forward || is_wide(group.stages[0]))
     return std::nullopt;

@@ -95,6 +95,9 @@ std::optional<GroupSchedule> analytic_schedule(const Group& group, const machine
 std::optional<GroupSchedule> learned_schedule(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options) {
   if (cost_model_for(machine, options) == nullptr || group.stages.size() != 1) return std::nullopt;
+  // Measurements have b packed ahead, or its columns side by side.
+  const auto contraction = contraction_of(group, std::nullopt);
+  if (contraction && contraction->packs_b_across()) return std::nullopt;
   const std::optional<GroupSchedule> usual = analytic_schedule(group, machine, options);
   if (!usual) return std::nullopt;
   std::vector<ScheduleCandidate> candidates = {{*usual, 0}};

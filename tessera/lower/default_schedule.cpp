@@ -168,7 +168,7 @@ class Chooser {
     else if (fold != nullptr && has_blocks && all < kFew)
       most = std::max<std::int64_t>(most / vectorize(sums, kPart), 1);
     if (const auto across = transposed(output); across && fold == nullptr) {
-      most /= vectorize({*across}, machine_.cache_line / 4);
+      most /= vectorize({*across}, across_part(*across, output, most));
       std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });
     }
     if (most > 1) vectorize(output, most);
@@ -261,6 +261,19 @@ class Chooser {
   std::int64_t write_out(const std::vector<Loop>& sums) {
     for (const Loop& loop : sums) take(schedule_.unroll(named(loop.name)));
     return 512;
+  }
+
+  /// Positions of a loop across the last one that a tile takes: a line of the cache, or as many as
+  /// fill the tile where the loops inside of it are shorter than a line.
+  std::int64_t across_part(const Loop& across, const std::vector<Loop>& output,
+                           std::int64_t most) const {
+    const std::int64_t line = machine_.cache_line / 4;
+    std::int64_t inside = 1;
+    for (auto loop = output.rbegin(); loop != output.rend() && loop->name != across.name; ++loop)
+      inside *= loop->extent;
+    return traits_of(machine_).has_thread_blocks || inside >= line
+               ? line
+               : std::max(line, most / std::max<std::int64_t>(inside, 1));
   }
 
   /// The loop along which something lies in memory that the last loop runs across: tiles take as

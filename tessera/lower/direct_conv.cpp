@@ -39,6 +39,16 @@ bool reads_along(const Fold& fold, const Nest& nest, const std::string& loop) {
   return along;
 }
 
+/// Whether the reduction multiplies tensors that are all contiguous along a loop.
+bool multiplies_along(const Fold& fold, const Nest& nest, const std::string& loop) {
+  bool along = tile::product_of(fold).has_value();
+  for_each_read(fold.lift[0], [&](const node::Read& read) {
+    along =
+        along && !read.at.empty() && std::ranges::count(loops_of(nest, read.at.back()), loop) > 0;
+  });
+  return along;
+}
+
 /// Number of functions and casts in an expression, without its reductions and indices. `counted`
 /// are shared subexpressions that are counted already.
 std::int64_t operations(const Scalar& scalar, std::set<const void*>& counted) {
@@ -153,6 +163,65 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
     std::rotate(grid.begin(), outer, outer + 1);
   std::vector<std::string> order = grid;
   order.insert(order.end(), neighbours.begin(), neighbours.end());
+  if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));
+  for (const std::string& name : grid) TESSERA_TRY_DONE(take(schedule.parallel(name)));
+  return std::optional(std::move(schedule));
+}
+
+Expected<std::optional<Schedule>> direct_filter_schedule(const Stage& stage,
+                                                         const machine::Machine& machine,
+                                                         const LoopParameters& parameters) {
+  const auto fold = main_fold(stage);
+  if (fold == nullptr || stage.output.forward || !traits_of(machine).uses_direct_conv)
+    return std::optional<Schedule>();
+  TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
+  const Nest nest = schedule.nest(stage.name());
+  std::vector<Loop> output;
+  std::int64_t pixels = 1;
+  for (const Loop& loop : nest.loops) {
+    if (loop.extent < 1) return std::optional<Schedule>();
+    if (loop.reduces) pixels = std::min(pixels * loop.extent, kMostTaps + 1);
+    if (!loop.reduces && loop.extent > 1) output.push_back(loop);
+  }
+  const std::int64_t width = std::max(1, machine.vector_bytes / 4);
+  if (pixels <= kMostTaps || output.empty() ||
+      output.back().extent < std::min<std::int64_t>(width, 4) ||
+      !multiplies_along(*fold, nest, output.back().name))
+    return std::optional<Schedule>();
+
+  const auto take = [&](Expected<Schedule> next) -> Expected<Done> {
+    TESSERA_TRY(schedule, std::move(next));
+    return Done{};
+  };
+  const Loop channels = output.back();
+  output.pop_back();
+  // As many sums as registers hold beside the operands: taps first, then vectors of channels.
+  const std::int64_t sums = std::max(1, machine.vector_registers * 3 / 4);
+  std::int64_t jammed = 1;
+  std::vector<std::string> taps;
+  for (auto loop = output.rbegin(); loop != output.rend() && jammed * loop->extent <= sums;
+       ++loop) {
+    jammed *= loop->extent;
+    taps.insert(taps.begin(), loop->name);
+    TESSERA_TRY_DONE(take(schedule.unroll(loop->name)));
+  }
+  const std::int64_t most = parameters.elements > 0
+                                ? parameters.elements
+                                : std::max<std::int64_t>(sums / jammed, 1) * width;
+  std::string vectors = channels.name;
+  if (const std::int64_t part = whole_part(channels.extent, most, width); part < channels.extent) {
+    TESSERA_TRY_DONE(take(schedule.split(vectors, part)));
+    vectors += ".i";
+  } else if (channels.extent > most) {
+    TESSERA_TRY_DONE(take(schedule.cover(vectors, most)));
+    vectors += ".i";
+  }
+  TESSERA_TRY_DONE(take(schedule.vectorize(vectors)));
+  std::vector<std::string> grid;
+  for (const Loop& loop : schedule.nest(stage.name()).loops)
+    if (!loop.reduces && loop.kind == Loop::Kind::Serial) grid.push_back(loop.name);
+  std::vector<std::string> order = grid;
+  order.insert(order.end(), taps.begin(), taps.end());
   if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));
   for (const std::string& name : grid) TESSERA_TRY_DONE(take(schedule.parallel(name)));
   return std::optional(std::move(schedule));

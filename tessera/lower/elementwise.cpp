@@ -82,6 +82,9 @@ Expected<Done> pack_weights(Stage& stage, const Group& group, std::vector<Packin
 Expected<Schedule> stage_schedule(const Stage& stage, const machine::Machine& machine,
                                   const LoopParameters& parameters, bool& is_direct) {
   TESSERA_TRY(std::optional<Schedule> direct, direct_conv_schedule(stage, machine, parameters));
+  if (!direct) {
+    TESSERA_TRY(direct, direct_filter_schedule(stage, machine, parameters));
+  }
   is_direct = direct.has_value();
   if (direct) return *std::move(direct);
   return default_schedule({stage}, machine, parameters);

@@ -1,3 +1,4 @@
+#include "tessera/ops/composite.h"
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
@@ -170,6 +171,72 @@ OpDef conv_transpose() {
         return with_bias(in, {x, w}, concat<MergedAxis>({{{n}}, merge(g, f)}, each(window.extent)),
                          sum(bounds(concat<Axis>({c}, tap)), term));
       },
+  };
+}
+
+namespace {
+
+/// The gradient as a convolution of the image by dy, whose taps are as far apart as the windows
+/// were: the batch becomes the channels of each group.
+Expected<Vals> weight_gradient_by_conv(Body& b, const Attrs& attrs, const Vals& in) {
+  const Val &x = in[0], &dy = in[1];
+  const int rank = x.rank();
+  Ints swapped{1, 0}, moved{2, 1, 0};
+  for (int axis = 2; axis < rank; ++axis) {
+    swapped.push_back(axis);
+    moved.push_back(axis + 1);
+  }
+  const Val sizes = sizes_of(x, 2, rank), batch = sizes_of(x, 0, 1);
+  const Val split = b.op("reshape", {x, joined({batch, b.ints({attrs.i("group"), -1}), sizes}, 0)});
+  const Val image = b.op("reshape", {b.op("transpose", {split}, {{"perm", moved}}),
+                                     joined({b.ints({0, -1}), sizes}, 0)});
+  const Val taps = b.op("transpose", {dy}, {{"perm", swapped}});
+  Val product = b.op("conv", {image, taps},
+                     {{"strides", attrs.ints("dilations")},
+                      {"dilations", attrs.ints("strides")},
+                      {"pads", attrs.ints("pads")},
+                      {"group", attrs.i("group")}});
+  const Ints& window = attrs.ints("kernel_shape");
+  for (std::size_t i = 0; i < window.size(); ++i)
+    product = b.op("slice", {product, b.ints({0}), b.ints({window[i]}),
+                             b.ints({static_cast<std::int64_t>(i) + 2})});
+  return Vals{b.op("transpose", {product}, {{"perm", swapped}})};
+}
+
+}  // namespace
+
+OpDef conv_weight_gradient() {
+  return {
+      .name = "conv_weight_gradient",
+      .summary =
+          "gradient of conv's weights F C/group window…, of its image x and the gradient dy "
+          "of its result; kernel_shape is required",
+      .inputs = {"x", "dy"},
+      .outputs = {"dw"},
+      .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
+        if (attrs.ints("kernel_shape").size() != static_cast<std::size_t>(spatial) ||
+            attrs.s("auto_pad") != "NOTSET")
+          return bad_operands("kernel_shape does not fit the image, or pads are not given",
+                              fmt::format("it has {} spatial axes", spatial));
+        TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
+        TESSERA_TRY(Window window, Window::of(attrs, axes("h", spatial), tap));
+        window.at = axes("y", spatial);
+        const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
+
+        const Operand x{"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.extent))};
+        const Operand dy{"dy", in[1].dtype(), concat<Dim>({n, merge(g, f)}, sizes(window.at))};
+        const Scalar pixel = x.or_zero(concat<Scalar>({n, merge(g, c)}, window.source()));
+        const Scalar gradient = dy(concat<Scalar>({n, merge(g, f)}, indices(window.at)));
+        return Definition{
+            .inputs = {x, dy},
+            .outputs = {{.name = "dw",
+                         .dtype = in[0].dtype(),
+                         .axes = concat<MergedAxis>({merge(g, f), {{c}}}, each(tap)),
+                         .value = sum(bounds(concat<Axis>({n}, window.at)), pixel * gradient)}}};
+      },
+      .expand = weight_gradient_by_conv,
   };
 }
 

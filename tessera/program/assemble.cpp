@@ -19,6 +19,9 @@ using runtime::ValueIndex;
 
 namespace {
 
+/// Channels below which images are read, and filters written, with other axes last.
+constexpr std::int64_t kFewChannels = 8;
+
 /// The tensors of a kernel group in memory.
 struct GroupLayout {
   LaunchOperands operands = {};
@@ -106,7 +109,8 @@ class Assembler {
                              .nodes = {n},
                              .results = {outputs.begin(), outputs.end()},
                              .spatial = group.spatial,
-                             .planar = group.planar}));
+                             .planar = group.planar,
+                             .filters = group.filters}));
     }
     return Done{};
   }
@@ -196,7 +200,8 @@ class Assembler {
       TESSERA_TRY(Place place,
                   nodes.kind == NodeKind::Scatter ? places_.in_full(id) : places_.of(id));
       // The first convolution of a model reads its few channels as they come.
-      if (nodes.spatial && rank > 2 && rank == result_rank && shape_of(graph_, id)[1] >= 8) {
+      if (nodes.spatial && rank > 2 && rank == result_rank &&
+          shape_of(graph_, id)[1] >= kFewChannels) {
         TESSERA_TRY(place, places_.in(id, channels_last(rank)));
       }
       if (nodes.planar && rank == result_rank) {
@@ -210,7 +215,44 @@ class Assembler {
         layout.largest = place.order;
       }
     }
+    if (nodes.kind == NodeKind::Reduction && !planning_.options.machine.is_gpu())
+      TESSERA_TRY_DONE(align_operands(kernels, layout));
     return layout;
+  }
+
+  /// Gives the largest operands of a reduction one layout, that of most of their bytes: rows of
+  /// several tensors are read together, and across memory one element at a time. Of two, the one
+  /// that is not row-major is that of the neighbours.
+  Expected<Done> align_operands(const KernelGroup& kernels, GroupLayout& layout) {
+    std::vector<std::int64_t> shape;  // of the largest
+    for (const auto& [name, at] : layout.operands.values) {
+      const std::vector<std::int64_t> own = shape_of(graph_, kernels.ids.at(name));
+      if (element_count(own).value_or(0) > element_count(shape).value_or(0)) shape = own;
+    }
+    std::map<AxisOrder, std::int64_t> bytes;
+    for (const auto& [name, at] : layout.operands.values)
+      if (shape_of(graph_, kernels.ids.at(name)) == shape)
+        bytes[layout.orders.at(name)] += out_.value(at.value).bytes;
+    if (bytes.size() < 2) return Done{};
+    const AxisOrder order =
+        std::ranges::max_element(bytes, {}, [&](const auto& entry) {
+          return std::pair(entry.second, entry.first != row_major(shape.size()));
+        })->first;
+    for (auto& [name, at] : layout.operands.values) {
+      const ValueId id = kernels.ids.at(name);
+      if (shape_of(graph_, id) != shape) continue;
+      TESSERA_TRY(const Place place, places_.in(id, order));
+      at = {place.value, place.offset};
+      layout.orders.at(name) = place.order;
+    }
+    if (layout.largest && layout.largest->size() == order.size()) layout.largest = order;
+    return Done{};
+  }
+
+  /// Layout of a filter. Few channels do not fill vectors: filters lie last then.
+  AxisOrder filter_order(ValueId filter) const {
+    const std::vector<std::int64_t> shape = shape_of(graph_, filter);
+    return shape[1] < kFewChannels ? filters_last(shape.size()) : channels_last(shape.size());
   }
 
   std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout) {
@@ -220,7 +262,9 @@ class Assembler {
       const std::size_t rank = rank_of(graph_, result);
       const auto& wish = decisions_.orders[result.index];
       AxisOrder order = row_major(rank);
-      if (nodes.spatial && rank > 2)
+      if (nodes.filters)
+        order = filter_order(result);
+      else if (nodes.spatial && rank > 2)
         order = channels_last(rank);
       else if (nodes.planar)
         order = row_major(rank);

@@ -196,22 +196,44 @@ std::optional<BoxUpdate> box_update_of(const Stage& stage) {
   return result;
 }
 
-bool is_windowed(const Stage& stage) {
-  std::set<std::string> own;
+namespace {
+
+/// Names of the index variables of a stage's output.
+std::set<std::string> output_axes(const Stage& stage) {
+  std::set<std::string> names;
   for (const MergedAxis& merged : stage.output.axes)
-    for (const Axis& part : merged.parts) own.insert(part.name);
+    for (const Axis& part : merged.parts) names.insert(part.name);
+  return names;
+}
+
+/// Whether an index runs along an axis of the output and one of a reduction.
+bool is_window(const Scalar& index, const std::set<std::string>& output) {
+  const std::set<std::string> axes = axes_in(index);
+  const auto is_own = [&](const std::string& axis) { return output.contains(axis); };
+  return std::ranges::any_of(axes, is_own) && !std::ranges::all_of(axes, is_own);
+}
+
+}  // namespace
+
+bool is_windowed(const Stage& stage) {
+  const std::set<std::string> output = output_axes(stage);
   bool windowed = false;
   for_each_read(stage.output.value, [&](const node::Read& read) {
-    for (const Scalar& index : read.at) {
-      const std::set<std::string> axes = axes_in(index);
-      windowed =
-          windowed ||
-          (axes.size() > 1 &&
-           std::ranges::any_of(axes, [&](const std::string& axis) { return own.contains(axis); }) &&
-           std::ranges::any_of(axes, [&](const std::string& axis) { return !own.contains(axis); }));
-    }
+    for (const Scalar& index : read.at) windowed = windowed || is_window(index, output);
   });
   return windowed;
+}
+
+bool is_filter(const Stage& stage) {
+  const std::set<std::string> output = output_axes(stage);
+  bool windowed = false, summed = true;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    const auto along_window = [&](const Scalar& index) { return is_window(index, output); };
+    if (std::ranges::none_of(read.at, along_window)) return;
+    windowed = true;
+    for (const std::string& axis : axes_in(read.at[0])) summed = summed && !output.contains(axis);
+  });
+  return windowed && summed;
 }
 
 std::optional<std::int64_t> columns_of(const Stage& stage, const std::string& operand) {

@@ -34,6 +34,10 @@ std::optional<BoxUpdate> box_update_of(const tile::Stage& stage);
 /// Whether a reduction is over windows of its operand, as in pooling and convolution.
 bool is_windowed(const tile::Stage& stage);
 
+/// Whether a windowed reduction sums over the images of a batch, so that its result is a filter:
+/// the gradient of a convolution's weights.
+bool is_filter(const tile::Stage& stage);
+
 /// Reuse factor of an operand of a contraction: the number of times each element is read, if that
 /// is once for every position along the axes of the result that the operand does not have.
 std::optional<std::int64_t> columns_of(const tile::Stage& stage, const std::string& operand);

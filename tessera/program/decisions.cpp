@@ -33,7 +33,8 @@ std::set<std::uint32_t> operands_of_products(const Graph& graph, const Decisions
 /// vectors of channels. One without a window reads its channels once, as they are.
 bool fills_vectors_by_rows(const Graph& graph, const Grouping& grouping, const NodeGroup& group,
                            const machine::Machine& machine) {
-  if (machine.is_gpu() || !group.spatial || group.kind != NodeKind::Contraction) return false;
+  if (machine.is_gpu() || !group.spatial || group.filters || group.kind != NodeKind::Contraction)
+    return false;
   const tile::Stage& stage = grouping.stages[group.nodes[0]][0];
   const auto fold = tile::main_fold(stage);
   const auto is_long = [&](const Bound& bound) {

@@ -32,6 +32,7 @@ struct NodeGroup {
   std::vector<ValueId> results = {};    // values with uses outside
   bool spatial = false;                 // images: channels-last layout
   bool planar = false;                  // images of few channels: row-major layout
+  bool filters = false;                 // spatial, with filters as the result: HWIO layout
   std::vector<NodeGroup> parts = {};    // of attention: the groups that were merged
   std::string why = {};                 // of Host: the reason
 };

@@ -59,6 +59,7 @@ std::size_t GroupBuilder::start(std::size_t n) {
   made.group.spatial =
       (made.group.kind == NodeKind::Contraction || made.group.kind == NodeKind::Window) &&
       is_image(n);
+  made.group.filters = made.group.spatial && is_filter(out_.stages[n][0]);
   open_groups_.push_back(std::move(made));
   join(n, open_groups_.size() - 1);
   return open_groups_.size() - 1;

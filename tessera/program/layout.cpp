@@ -21,6 +21,13 @@ AxisOrder channels_last(std::size_t rank) {
   return order;
 }
 
+AxisOrder filters_last(std::size_t rank) {
+  AxisOrder order = row_major(rank);
+  if (rank > 1) std::rotate(order.begin(), order.begin() + 2, order.end());
+  if (rank > 1) std::swap(order[rank - 2], order[rank - 1]);
+  return order;
+}
+
 namespace {
 
 /// Axes of an order that have more than one position.

@@ -17,6 +17,9 @@ AxisOrder row_major(std::size_t rank);
 /// Channels last (NHWC): batch, spatial axes, channels.
 AxisOrder channels_last(std::size_t rank);
 
+/// Filters last (HWIO): spatial axes, channels, filters.
+AxisOrder filters_last(std::size_t rank);
+
 /// Whether two layouts are the same for a tensor of this shape: axes of size 1 do not matter.
 bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const AxisOrder& b);
 

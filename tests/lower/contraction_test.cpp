@@ -315,6 +315,23 @@ TEST(Contraction, FinishesSumsInRegisters) {
   }
 }
 
+TEST(Contraction, AWeightThatIsPackedAtRunTimeIsPackedForManyRows) {
+  const char* const window =
+      "define(x: f32[#h, #v, #c], w: f32[#f, #r, #s, #c]) { out: f32[y: 24, z: 12, f] = "
+      "sum(r, s, c) { x[y + r, z + s, c] * w[f, r, s, c] } }";
+  for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"}) {
+    auto machine = machine::named(cpu);
+    ASSERT_TRUE(machine);
+    machine->cores = 1;
+    const Group group{
+        staged({f32("x", {26, 14, 64}), f32("w", {96, 3, 3, 64})}, {window}), {"out"}, {}};
+    const auto code = lower_group(group, *machine, {});
+    ASSERT_TRUE(code) << to_string(code.error());
+    const auto& schedule = std::get<ContractionSchedule>(code->schedule.value());
+    EXPECT_GE(schedule.rows[0] * schedule.rows[1], 96) << code->strategy;
+  }
+}
+
 TEST(Contraction, LeavesWhatIsNoProductOfMatricesToOthers) {
   for (const char* definition : {
            "define(x: f32[#i, #k], w: f32[#i, #k]) { out: f32[i] = sum(k) x[i, k] * w[i, k] }",

@@ -102,6 +102,19 @@ TEST(Elements, FewChannelsAreConvolvedDirectlyToo) {
         << channels;
 }
 
+TEST(Elements, ShortRowsOfATransposeAreTakenWithAllThatLiesAcross) {
+  const auto schedule = [](std::int64_t taps) {
+    const auto code =
+        expect_group({"transpose",
+                      {f32("x", {40, taps, 64})},
+                      {"define(x: f32[#f, #r, #c]) { out: f32[f, c, r] = x[f, r, c] }"}},
+                     lower_elementwise);
+    return code ? to_text(code->schedule.value()) : "";
+  };
+  EXPECT_THAT(schedule(9), ::testing::HasSubstr("vectorize(out/c)"));
+  EXPECT_THAT(schedule(48), ::testing::HasSubstr("vectorize(out/c.i)"));
+}
+
 TEST(Elements, PositionsOfMaximaHaveRowsAsLanes) {
   const auto code = expect_group(
       {"first of the largest",

@@ -145,6 +145,67 @@ TEST(ConvTranspose, HasTheShapeThatIsAskedFor) {
                  f32({1, 1, 5, 3}, {11, 12, 12, 11, 12, 12, 13, 14, 14, 13, 14, 14, 10, 10, 10})}});
 }
 
+/// A plain loop over an N C H W image, the gradient of the result, and the taps of the weights.
+Tensor weight_gradient(const Tensor& x, const Tensor& dy, std::array<std::int64_t, 2> window,
+                       const Convolution& c) {
+  const std::int64_t channels = x.shape[1] / c.group, filters = dy.shape[1] / c.group;
+  const std::vector<double> image = numbers(x), gradient = numbers(dy);
+  std::vector<double> out;
+  for (std::int64_t f = 0; f < dy.shape[1]; ++f)
+    for (std::int64_t k = 0; k < channels; ++k)
+      for (std::int64_t r = 0; r < window[0]; ++r)
+        for (std::int64_t s = 0; s < window[1]; ++s) {
+          double sum = 0;
+          for (std::int64_t n = 0; n < x.shape[0]; ++n)
+            for (std::int64_t y = 0; y < dy.shape[2]; ++y)
+              for (std::int64_t z = 0; z < dy.shape[3]; ++z) {
+                const std::int64_t i = y * c.stride[0] + r * c.dilation[0] - c.before[0];
+                const std::int64_t j = z * c.stride[1] + s * c.dilation[1] - c.before[1];
+                if (i < 0 || j < 0 || i >= x.shape[2] || j >= x.shape[3]) continue;
+                const std::int64_t channel = f / filters * channels + k;
+                sum += image[static_cast<std::size_t>(
+                           ((n * x.shape[1] + channel) * x.shape[2] + i) * x.shape[3] + j)] *
+                       gradient[static_cast<std::size_t>(
+                           ((n * dy.shape[1] + f) * dy.shape[2] + y) * dy.shape[3] + z)];
+              }
+          out.push_back(sum);
+        }
+  return f32({dy.shape[1], channels, window[0], window[1]}, out);
+}
+
+TEST(ConvWeightGradient, AgreesWithAPlainLoop) {
+  const auto expect = [](const Tensor& x, const Tensor& dy, std::array<std::int64_t, 2> window,
+                         const Convolution& c) {
+    expect_op({.op = "conv_weight_gradient",
+               .attrs = {{"kernel_shape", Ints{window[0], window[1]}},
+                         {"strides", Ints{c.stride[0], c.stride[1]}},
+                         {"dilations", Ints{c.dilation[0], c.dilation[1]}},
+                         {"pads", Ints{c.before[0], c.before[1], c.after[0], c.after[1]}},
+                         {"group", c.group}},
+               .inputs = {x, dy},
+               .outputs = {weight_gradient(x, dy, window, c)},
+               .tolerance = 1e-5});
+  };
+  expect(random_f32({2, 3, 6, 5}, 1), random_f32({2, 4, 6, 5}, 2), {3, 3},
+         {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1});
+  expect(random_f32({1, 4, 7, 8}, 3), random_f32({1, 6, 4, 3}, 4), {3, 2},
+         {{2, 3}, {1, 2}, {1, 0}, {2, 0}, 2});
+  expect(random_f32({3, 4, 5, 5}, 5), random_f32({3, 8, 3, 3}, 6), {3, 3},
+         {{2, 2}, {1, 1}, {1, 1}, {1, 1}, 4});
+}
+
+TEST(ConvWeightGradient, RefusesWhatDoesNotFit) {
+  const Tensor x = counting({1, 2, 4, 4}), dy = counting({1, 2, 4, 4});
+  const auto error = [](const Attrs& attrs, const Tensor& image, const Tensor& gradient) {
+    const auto result = try_evaluate("conv_weight_gradient", attrs, {image, gradient});
+    return result ? "none" : result.error().id;
+  };
+  EXPECT_EQ(error({}, x, dy), "op-operands");
+  EXPECT_EQ(error({{"kernel_shape", Ints{3}}}, x, dy), "op-operands");
+  EXPECT_EQ(error({{"kernel_shape", Ints{3, 3}}}, x, counting({2, 2, 4, 4})), "shape-mismatch");
+  EXPECT_EQ(error({{"kernel_shape", Ints{3, 3}}, {"group", 3}}, x, dy), "shape-mismatch");
+}
+
 TEST(ConvInteger, SubtractsTheZeroPointsBeforeItPads) {
   expect_op({.op = "conv_integer",
              .attrs = {{"pads", Ints{1, 1, 1, 1}}},

@@ -85,6 +85,71 @@ TEST(Compile, ConvolutionsWithFewFilters) {
     }
 }
 
+/// Shape of a convolution whose weights have a gradient.
+struct FilterCase {
+  std::int64_t images = 1, channels = 1, filters = 1, group = 1, size = 1, window = 1;
+  const char* attributes = "";  // strides, dilations and pads
+  std::int64_t positions = 1;
+};
+
+CompileReport expect_filter_gradient(const FilterCase& c) {
+  SCOPED_TRACE(fmt::format("{} images of {} channels, {} filters, {} groups, window {}, {}",
+                           c.images, c.channels, c.filters, c.group, c.window, c.attributes));
+  return expect_same(
+      parsed(fmt::format("graph(x: f32[{0}, {1}, {4}, {4}], dy: f32[{0}, {2}, {7}, {7}]) {{ "
+                         "return conv_weight_gradient(relu(x), dy) "
+                         "{{kernel_shape=[{5}, {5}], group={3}{6}}} }}",
+                         c.images, c.channels, c.filters, c.group, c.size, c.window, c.attributes,
+                         c.positions)),
+      {testing::random_f32({c.images, c.channels, c.size, c.size}, 1),
+       testing::random_f32({c.images, c.filters, c.positions, c.positions}, 2)});
+}
+
+TEST(Compile, GradientsOfFilters) {
+  const char* const same = ", pads=[1, 1, 1, 1]";
+  for (const FilterCase& c :
+       std::vector<FilterCase>{{2, 24, 40, 1, 12, 3, same, 12},
+                               {1, 3, 32, 1, 15, 7, ", pads=[3, 3, 3, 3], strides=[2, 2]", 8},
+                               {4, 16, 20, 1, 9, 1, "", 9},
+                               {3, 24, 36, 4, 9, 3, ", pads=[0, 1, 2, 1]", 9},
+                               {2, 6, 6, 6, 11, 3, same, 11}}) {
+    const CompileReport report = expect_filter_gradient(c);
+    EXPECT_TRUE(report.interpreted.empty());
+  }
+}
+
+TEST(Compile, GradientsOfDepthwiseFilters) {
+  for (const FilterCase& c :
+       std::vector<FilterCase>{{2, 48, 48, 48, 12, 3, ", pads=[1, 1, 1, 1]", 12},
+                               {1, 40, 40, 40, 13, 3, ", pads=[1, 1, 1, 1], strides=[2, 2]", 7},
+                               {3, 19, 19, 19, 11, 5, ", pads=[2, 1, 2, 3]", 11},
+                               {2, 32, 32, 32, 16, 7, ", pads=[3, 3, 3, 3]", 16},
+                               {2, 33, 33, 33, 14, 3, ", pads=[2, 2, 2, 2], dilations=[2, 2]", 14},
+                               {2, 100, 100, 100, 9, 2, "", 8}}) {
+    const CompileReport report = expect_filter_gradient(c);
+    EXPECT_TRUE(std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
+      return step.strategy == "direct conv" && step.what.ends_with("conv_weight_gradient");
+    }));
+  }
+  // With several filters of a channel.
+  expect_filter_gradient({2, 16, 32, 16, 10, 3, ", pads=[1, 1, 1, 1]", 10});
+}
+
+TEST(Compile, ReductionsOfTensorsThatLieInDifferentLayouts) {
+  // The convolution and what it reads are channels last, g is row-major as it comes.
+  const Graph graph = parsed(
+      "graph(x: f32[2, 16, 9, 9], w: f32[16, 16, 3, 3], g: f32[2, 16, 9, 9]) { "
+      "y = conv(x, w) {pads=[1, 1, 1, 1]}  a = mul(y, g)  b = mul(a, relu(y)) "
+      "return reduce_sum(b, [0, 2, 3]), reduce_sum(a, [0, 2, 3]) }");
+  const CompileReport report =
+      expect_same(graph, graph,
+                  {testing::random_f32({2, 16, 9, 9}, 1), testing::random_f32({16, 16, 3, 3}, 2),
+                   testing::random_f32({2, 16, 9, 9}, 3)},
+                  {}, 2e-4);
+  EXPECT_EQ(std::ranges::count(report.steps, "reorder", &CompileReport::Step::what), 3)
+      << "of x and w, for the convolution, and of g, for the reduction";
+}
+
 TEST(Compile, NeutralElementsMayComeFirst) {
   const Tensor n = Tensor::of<std::int64_t>(DType::I64, {2, 1}, std::vector<std::int64_t>{3, 5});
   // The constant is the first operand of what is then a view, alone and within a group.

@@ -12,6 +12,7 @@ namespace {
 /// Operators and attributes that are not drawn, and why.
 const std::map<std::string, std::string, std::less<>>& not_drawn() {
   static const std::map<std::string, std::string, std::less<>> all = {
+      {"conv_weight_gradient.auto_pad", "any other than the default is refused"},
       {"image_decoder", "takes files; tests of its formats"},
       {"ms_qlinear_average_pool.channels_last", "any other than the default is refused"},
       {"ms_qlinear_global_average_pool.channels_last", "any other than the default is refused"},

@@ -11,6 +11,7 @@ import torch
 
 from .. import _tessera
 from .check import checked_call
+from .layouts import with_traced_arguments
 from .options import Options
 from .partition import reason_to_run_eagerly
 from .plan import EagerPlan, Plan, traced_values
@@ -26,7 +27,8 @@ class CompiledGraph(_tessera.GraphCall):
     # A weight that changes more often than this is an input of programs rather than a packed constant.
     MOST_REPACKINGS = 1
 
-    def __init__(self, module, static_inputs, options: Options, kind: str):
+    def __init__(self, module, static_inputs, options: Options, kind: str, returned=None):
+        """returned: number of results that the caller sees; a forward graph keeps the others for the backward one."""
         super().__init__()
         # AOT Autograd's mark of functions that empty their list of arguments; wrappers copy attributes of the object alone.
         self._boxed_call = True
@@ -41,6 +43,8 @@ class CompiledGraph(_tessera.GraphCall):
             for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))
             for size in (value.shape if isinstance(value, torch.Tensor) else [value])
         )
+        # Open graphs are traced again with arguments as they lie, which `view` may refuse: what they keep lies as traced.
+        self._returned = None if self._is_dynamic else returned
         self._static_set = set(self._static)
         self._checks = options.check
         self.compilations, self.seconds, self._clock = 0, 0.0, None
@@ -59,6 +63,14 @@ class CompiledGraph(_tessera.GraphCall):
     def clock(self, clock):
         self._clock = clock
         self._forget_program()
+
+    def keeps(self, result: int) -> bool:
+        """Whether a result is kept for the backward graph, in any strides."""
+        return self._returned is not None and result >= self._returned
+
+    def traced_arguments(self, arguments: list) -> list:
+        """Arguments with the strides that torch traced."""
+        return arguments if self._is_dynamic else with_traced_arguments(self.module.graph, arguments)
 
     def _forget_program(self):
         self._direct_plan = None
@@ -89,11 +101,11 @@ class CompiledGraph(_tessera.GraphCall):
     def _new_plan(self, arguments):
         why = reason_to_run_eagerly(self.module.graph)
         if why is not None:
-            return EagerPlan(self.module, why)
+            return EagerPlan(self, why)
         values = traced_values(self.module, arguments if self._is_dynamic else None)
         # Compilation is no part of what is traced, differentiated or cast.
         with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
-            return Plan(self.module, values, arguments, self._weights(arguments), self.options)
+            return Plan(self.module, values, arguments, self._weights(arguments), self.options, self._returned)
 
     def _compile(self, key, arguments):
         start = time.perf_counter()

@@ -18,12 +18,14 @@ from .options import Options
 
 def _compiler(kind, options, recorder):
     def compile_graph(module, example_inputs):
-        static = ()
-        if kind == "inference":
-            context = torch._guards.TracingContext.try_get()
-            if context is not None and context.fw_metadata is not None:
-                static = context.fw_metadata.static_input_indices or ()
-        graph = CompiledGraph(module, static, options, kind)
+        context = torch._guards.TracingContext.try_get()
+        metadata = None if context is None else context.fw_metadata
+        static, returned = (), None
+        if kind == "inference" and metadata is not None:
+            static = metadata.static_input_indices or ()
+        if kind == "forward" and metadata is not None:
+            returned = metadata.num_forward
+        graph = CompiledGraph(module, static, options, kind, returned)
         if recorder is not None:
             recorder.append(graph)
         return graph

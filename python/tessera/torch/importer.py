@@ -86,8 +86,9 @@ def inverse(order):
 class Importer:
     """Imports one segment. Values of nodes are traced tensors with known sizes, or numbers."""
 
-    def __init__(self, segment: Segment, values: dict, constants: dict, keeps_strides: bool = True):
-        self.values = values
+    def __init__(self, segment: Segment, values: dict, constants: dict, keeps_strides: bool = True, memory=None):
+        """memory: tensors that have the strides of nodes, where those are not the traced ones."""
+        self.values, self._memory = values, memory or {}
         self.emitter = Emitter()
         self.environment = {}
         self.input_layouts, self.output_layouts = [], []
@@ -105,7 +106,7 @@ class Importer:
         return Model(_tessera.graph_finish(self.emitter.graph._builder, [(n, v.handle._handle) for n, v in outputs]))
 
     def _input(self, node):
-        tensor = self.values[node]
+        tensor = self._memory.get(node, self.values[node])
         layout = input_layout(tensor) if self._keeps_strides else InputLayout()
         self.input_layouts.append(layout)
         try:
@@ -120,7 +121,7 @@ class Importer:
         self.environment[node] = value
 
     def _output(self, node):
-        value, tensor = self._get(node), self.values[node]
+        value, tensor = self._get(node), self._memory.get(node, self.values[node])
         layout = output_layout(tensor) if self._keeps_strides else OutputLayout()
         self.output_layouts.append(layout)
         if layout.order is not None:

@@ -9,6 +9,7 @@ import torch
 
 from .. import _tessera
 from .importer import ImportFailure, Importer, OutputLayout, inverse
+from .layouts import has_strides_of, kept_tensors, with_strides_of
 from .options import Options
 from .partition import (
     Segment,
@@ -138,11 +139,22 @@ class _Slot:
     index: int
 
 
+class RestoreStep:
+    """An argument that torch reads, which has other strides than those that were traced."""
+
+    def __init__(self, slot, traced):
+        self._slot, self._traced = slot, traced
+
+    def run(self, slots):
+        slots[self._slot] = with_strides_of(self._traced, slots[self._slot])
+
+
 class EagerPlan:
     """A graph that torch runs as a whole."""
 
-    def __init__(self, module, why: str):
-        self._module, self.steps = module, []
+    def __init__(self, graph, why: str):
+        module = graph.module
+        self._module, self._traced_arguments, self.steps = module, graph.traced_arguments, []
         self.declined = {
             node: why for node in module.graph.nodes if node.op not in ("placeholder", "get_attr", "output")
         }
@@ -152,14 +164,18 @@ class EagerPlan:
         """There is no program."""
 
     def run(self, arguments: list, clock=None) -> list:
+        arguments = self._traced_arguments(arguments)
         results = clock.time(self._module, arguments) if clock is not None else self._module(*arguments)
         return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
 class Plan:
-    """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs."""
+    """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs.
 
-    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options):
+    returned: number of results that the caller sees; the others are kept for a backward graph. None: all of them
+    """
+
+    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options, returned=None):
         self._values, self._options = values, options
         self._graph = module.graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
@@ -178,11 +194,13 @@ class Plan:
             if node.op == "get_attr" and isinstance(values[node], torch.Tensor):
                 self._constants[node] = operator.attrgetter(node.target)(module)
         self._shared, views = shared_views(self._graph)
+        self._arguments = arguments
+        self._kept = {} if returned is None or self._device.type != "cpu" else kept_tensors(self._graph, values, returned)
         self._decline()
         self._assign_slots()
         self._views = [TorchStep(node, self._slots, values) for node in views]
         self._build()
-        self._constants = self._values = None  # programs have copies
+        self._constants = self._values = self._arguments = self._kept = None  # programs have copies
 
     def _products(self, segment):
         """Dtypes of the results of matmuls, convolutions and whole layers of them. Batched ones count where there are
@@ -246,20 +264,38 @@ class Plan:
             if self._is_tensor(node) and (node in self._shared or any(user not in inside for user in node.users))
         ]
 
+    def _memory(self):
+        """Tensors with the strides of nodes that do not lie as they were traced, and steps that restore arguments: torch
+        reads tensors as traced."""
+        def is_read_by_torch(node):
+            return any(user in self.declined for user in node.users)
+
+        memory = {node: tensor for node, tensor in self._kept.items() if not is_read_by_torch(node)}
+        restored = []
+        for node, argument in zip(self._placeholders, self._arguments):
+            if not isinstance(argument, torch.Tensor) or has_strides_of(self._values[node], argument):
+                continue
+            if is_read_by_torch(node):
+                restored.append(RestoreStep(self._slots[node], self._values[node]))
+            else:
+                memory[node] = argument
+        return memory, restored
+
     def _build(self):
         """Imports every segment; a node that cannot be imported is left to torch, and the division made anew."""
         while True:
             try:
                 order = self._order()
+                memory, restored = self._memory()
                 imported = {}
                 for segment in order:
                     if isinstance(segment, Segment):
-                        importer = Importer(segment, self._values, self._constants)
+                        importer = Importer(segment, self._values, self._constants, memory=memory)
                         imported[id(segment)] = (importer, importer.model())
                 break
             except ImportFailure as failure:
                 self.declined.update((node, failure.why) for node in failure.nodes)
-        self.steps = []
+        self.steps = list(restored)
         for item in order:
             if not isinstance(item, Segment):
                 self.steps.append(TorchStep(item, self._slots, self._values))

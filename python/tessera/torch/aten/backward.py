@@ -26,6 +26,12 @@ def _pixels_by_channels(e, x):
 
 def _conv_weight_gradient(e, x, grad, window, stride, padding, dilation, groups):
     """Gradient of the weights of a convolution: [F, C/G, window]."""
+    return e.op("conv_weight_gradient", x, grad, kernel_shape=list(window), strides=stride, pads=padding * 2,
+                dilations=dilation, group=groups)
+
+
+def _conv_weight_gradient_on_gpu(e, x, grad, window, stride, padding, dilation, groups):
+    """The same by operators whose kernels have tensor cores."""
     rank = x.rank - 2
     if groups == 1 and math.prod(window) <= 9:  # im2col: one product of matrices over all pixels
         if any(padding):
@@ -106,7 +112,9 @@ def _convolution_backward(e, out, grad, x, weight, bias_sizes, stride, padding, 
     if mask[0]:
         results[0] = _conv_input_gradient(e, g, kernel, x.shape[2:], stride, padding, dilation, groups)
     if mask[1]:
-        results[1] = _conv_weight_gradient(e, image, g, weight.shape[2:], stride, padding, dilation, groups)
+        on_cpu = next(gradient for gradient in out if gradient is not None).device.type == "cpu"
+        weight_gradient = _conv_weight_gradient if on_cpu else _conv_weight_gradient_on_gpu
+        results[1] = weight_gradient(e, image, g, weight.shape[2:], stride, padding, dilation, groups)
     if mask[2]:
         results[2] = e.reduce("reduce_sum", g, [0, *range(2, grad.rank)], False)
     return tuple(None if r is None else e.cast(r, x.dtype) for r in results)
