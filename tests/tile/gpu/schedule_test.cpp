@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/tile/gpu/register_pressure.h"
 #include "tessera/tile/passes/simplify.h"
 #include "tests/tile/passes/pass_check.h"
 
@@ -56,6 +57,35 @@ constexpr const char* kRow = R"(kernel row(x: view f16[?, {0}], out: view f16[?,
   m = reduce(t) {{fn = max, axis = 1}}
   vstore(out, pid(), 0, sub(t, broadcast(reshape(m): f16[1, 1]): f16[1, {0}]))
 }})";
+
+// Operands are in stage buffers: the accumulators are what registers hold.
+TEST(GpuSchedule, TwoBlocksShareAnSmWhereTheirTilesLeaveRoom) {
+  const Options options{.threads = 256};
+  const auto narrow = scheduled(product({.m = 128, .n = 128}), options);
+  EXPECT_EQ(register_pressure(*narrow->planned, narrow->mapping.stages), 64);
+  EXPECT_EQ(narrow->registers, 128);
+  const auto wide = scheduled(product({.m = 128, .n = 256}), options);
+  EXPECT_EQ(register_pressure(*wide->planned, wide->mapping.stages), 128);
+  EXPECT_EQ(wide->registers, 0);
+  const auto alone = scheduled(product({.m = 128, .n = 128}),
+                               {.shared_bytes = 99 << 10, .threads = 256});  // room for one block
+  EXPECT_EQ(alone->registers, 0);
+}
+
+// A tile that is read in a loop is live in all of its iterations; one that is read last makes room.
+TEST(GpuSchedule, RegistersAreASumOverLiveTiles) {
+  const auto kernel = scheduled(R"(kernel k(a: view f32[1024], out: view f32[1024], n: i64) {
+  x: f32[1024] = vload(a, 0)
+  y: f32[1024] = exp(x)
+  sum = for (i = 0 to n step 1, acc: f32[1024] = 0.0) {
+    z: f32[1024] = mul(acc, y)
+    yield(add(z, y))
+  }
+  vstore(out, 0, sum)
+})",
+                                {.threads = 128});
+  EXPECT_EQ(register_pressure(*kernel->planned, 0), 16);  // y, and acc or z
+}
 
 TEST(GpuSchedule, IsTheKernelWithComments) {
   const auto made = scheduled(product({}), kMapping);
