@@ -89,7 +89,7 @@ class Dim::Terms : public SmallVector<Term, 4> {
   /// A node with itself as a size.
   static std::unique_ptr<const Node> atomic(std::unique_ptr<Node> node);
 
-  // Of an interned Dim, not of what it is made from:
+  // Properties of the interned polynomial, not set while it is built:
   std::uint64_t symbols = 0;  // bits of those that occur
   std::uint64_t hash = 0;
 };

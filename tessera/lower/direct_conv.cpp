@@ -88,6 +88,47 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t wid
   return extent;
 }
 
+/// Loops of a stage with one reduction, without those of one iteration.
+struct DirectLoops {
+  std::vector<Loop> output = {}, reduced = {};
+  std::int64_t terms = 1;  // of a sum, up to one more than kMostTaps
+};
+/// None where a loop has no iteration.
+std::optional<DirectLoops> direct_loops(const Nest& nest) {
+  DirectLoops loops;
+  for (const Loop& loop : nest.loops) {
+    if (loop.extent < 1) return std::nullopt;
+    if (loop.extent > 1) (loop.reduces ? loops.reduced : loops.output).push_back(loop);
+    if (loop.reduces) loops.terms = std::min(loops.terms * loop.extent, kMostTaps + 1);
+  }
+  return loops;
+}
+
+/// Number of f32 lanes of a vector.
+std::int64_t lanes_of(const machine::Machine& machine) {
+  return std::max(1, machine.vector_bytes / 4);
+}
+
+/// Whether the last loop of the output fills vectors, at least small ones.
+bool fills_vectors(const DirectLoops& loops, const machine::Machine& machine) {
+  return !loops.output.empty() &&
+         loops.output.back().extent >= std::min<std::int64_t>(lanes_of(machine), 4);
+}
+
+/// Runs the loops of the grid as parallel programs, in this order, with the `inner` ones inside.
+Expected<std::optional<Schedule>> with_grid(Schedule schedule, const std::vector<std::string>& grid,
+                                            const std::vector<std::string>& inner) {
+  std::vector<std::string> order = grid;
+  order.insert(order.end(), inner.begin(), inner.end());
+  if (order.size() > 1) {
+    TESSERA_TRY(schedule, schedule.reorder(order));
+  }
+  for (const std::string& name : grid) {
+    TESSERA_TRY(schedule, schedule.parallel(name));
+  }
+  return std::optional(std::move(schedule));
+}
+
 }  // namespace
 
 Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
@@ -99,18 +140,12 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
     return std::optional<Schedule>();
   TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
   const Nest nest = schedule.nest(stage.name());
-  std::vector<Loop> output, window;
-  std::int64_t taps = 1;
-  for (const Loop& loop : nest.loops) {
-    if (loop.extent < 1) return std::optional<Schedule>();
-    if (loop.extent > 1) (loop.reduces ? window : output).push_back(loop);
-    if (loop.reduces) taps = std::min(taps * loop.extent, kMostTaps + 1);
-  }
-  const std::int64_t width = std::max(1, machine.vector_bytes / 4);
-  if (taps > kMostTaps || output.empty() ||
-      output.back().extent < std::min<std::int64_t>(width, 4) ||
-      !reads_along(*fold, nest, output.back().name))
+  auto loops = direct_loops(nest);
+  if (!loops || loops->terms > kMostTaps || !fills_vectors(*loops, machine) ||
+      !reads_along(*fold, nest, loops->output.back().name))
     return std::optional<Schedule>();
+  std::vector<Loop>&output = loops->output, &window = loops->reduced;
+  const std::int64_t taps = loops->terms, width = lanes_of(machine);
 
   const auto take = [&](Expected<Schedule> next) -> Expected<Done> {
     TESSERA_TRY(schedule, std::move(next));
@@ -161,11 +196,7 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
   // Rows of one part after the other.
   if (const auto outer = std::ranges::find(grid, parts); outer != grid.end())
     std::rotate(grid.begin(), outer, outer + 1);
-  std::vector<std::string> order = grid;
-  order.insert(order.end(), neighbours.begin(), neighbours.end());
-  if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));
-  for (const std::string& name : grid) TESSERA_TRY_DONE(take(schedule.parallel(name)));
-  return std::optional(std::move(schedule));
+  return with_grid(std::move(schedule), grid, neighbours);
 }
 
 Expected<std::optional<Schedule>> direct_filter_schedule(const Stage& stage,
@@ -176,18 +207,12 @@ Expected<std::optional<Schedule>> direct_filter_schedule(const Stage& stage,
     return std::optional<Schedule>();
   TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
   const Nest nest = schedule.nest(stage.name());
-  std::vector<Loop> output;
-  std::int64_t pixels = 1;
-  for (const Loop& loop : nest.loops) {
-    if (loop.extent < 1) return std::optional<Schedule>();
-    if (loop.reduces) pixels = std::min(pixels * loop.extent, kMostTaps + 1);
-    if (!loop.reduces && loop.extent > 1) output.push_back(loop);
-  }
-  const std::int64_t width = std::max(1, machine.vector_bytes / 4);
-  if (pixels <= kMostTaps || output.empty() ||
-      output.back().extent < std::min<std::int64_t>(width, 4) ||
-      !multiplies_along(*fold, nest, output.back().name))
+  auto loops = direct_loops(nest);
+  if (!loops || loops->terms <= kMostTaps || !fills_vectors(*loops, machine) ||
+      !multiplies_along(*fold, nest, loops->output.back().name))
     return std::optional<Schedule>();
+  std::vector<Loop>& output = loops->output;
+  const std::int64_t width = lanes_of(machine);
 
   const auto take = [&](Expected<Schedule> next) -> Expected<Done> {
     TESSERA_TRY(schedule, std::move(next));
@@ -195,7 +220,7 @@ Expected<std::optional<Schedule>> direct_filter_schedule(const Stage& stage,
   };
   const Loop channels = output.back();
   output.pop_back();
-  // As many sums as registers hold beside the operands: taps first, then vectors of channels.
+  // Accumulators in registers, beside the operands: taps first, then vectors of channels.
   const std::int64_t sums = std::max(1, machine.vector_registers * 3 / 4);
   std::int64_t jammed = 1;
   std::vector<std::string> taps;
@@ -220,11 +245,7 @@ Expected<std::optional<Schedule>> direct_filter_schedule(const Stage& stage,
   std::vector<std::string> grid;
   for (const Loop& loop : schedule.nest(stage.name()).loops)
     if (!loop.reduces && loop.kind == Loop::Kind::Serial) grid.push_back(loop.name);
-  std::vector<std::string> order = grid;
-  order.insert(order.end(), taps.begin(), taps.end());
-  if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));
-  for (const std::string& name : grid) TESSERA_TRY_DONE(take(schedule.parallel(name)));
-  return std::optional(std::move(schedule));
+  return with_grid(std::move(schedule), grid, taps);
 }
 
 }  // namespace tessera::lower

@@ -10,10 +10,10 @@ import operator
 
 import torch
 
-from .partition import packet_name, viewed
+from .partition import BATCHED_MATMULS, MATMULS, packet_name, viewed
 
 # Operators whose results lie as their definition says, and not as their operands do.
-CONTRACTIONS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear"}
+CONTRACTIONS = {*MATMULS, *BATCHED_MATMULS, "matmul"}
 # Views that torch makes of any strides.
 STRIDED_VIEWS = {"permute", "transpose", "t", "expand", "slice", "select", "unsqueeze", "squeeze", "detach", "alias"}
 

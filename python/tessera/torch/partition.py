@@ -18,6 +18,8 @@ SIZE_FUNCTIONS = {
     torch.sym_float, torch.sym_int, torch.sym_max, torch.sym_min, torch.sym_ite, torch.sym_not, torch.sym_sum,
 }
 SIZE_OPERATORS = {"sym_size", "sym_numel", "sym_stride", "sym_storage_offset"}
+MATMULS = ("mm", "addmm", "linear")
+BATCHED_MATMULS = ("bmm", "baddbmm")
 # Operators whose results differ from one call to the next: those of torch are equal to eager's.
 RANDOM = "the generator of random numbers is torch's"
 HOST_DATA = "sizes that depend on data"

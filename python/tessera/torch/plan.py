@@ -12,6 +12,8 @@ from .importer import ImportFailure, Importer, OutputLayout, inverse
 from .layouts import has_strides_of, kept_tensors, with_strides_of
 from .options import Options
 from .partition import (
+    BATCHED_MATMULS,
+    MATMULS,
     Segment,
     is_size,
     is_size_function,
@@ -206,7 +208,7 @@ class Plan:
         """Dtypes of the results of matmuls, convolutions and whole layers of them. Batched ones count where there are
         no others: torch traces attention of f16 on a GPU as matmuls of f32."""
         whole_layers = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
-        for kinds in (("mm", "addmm", "linear", "convolution", *whole_layers), ("bmm", "baddbmm")):
+        for kinds in ((*MATMULS, "convolution", *whole_layers), BATCHED_MATMULS):
             results = [self._values[node] for node in segment.nodes if packet_name(node.target) in kinds]
             if results:
                 return [(r[0] if isinstance(r, (tuple, list)) else r).dtype for r in results]

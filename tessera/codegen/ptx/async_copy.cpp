@@ -384,7 +384,8 @@ void AsyncCopy::copy_iteration(const Operation& op, const LoopPipeline& pipeline
       copy.fits.whole, [&] { return chunks(true); }, some);
 }
 
-// What cp.async has written is visible to wgmma once its group is complete; stores are not.
+// Shared memory written by cp.async is visible to wgmma once the copy group is complete; that
+// written by stores needs a proxy fence.
 void AsyncCopy::prefetch_iteration(const Operation& op, const LoopPipeline& pipeline,
                                    const Copy& copy, bool is_published) {
   block_.when(ir_.CreateICmpSLT(copy.index, bounds_.range_of(op).to), [&] {

@@ -53,7 +53,7 @@ class LiveRanges {
     for (const ValueId id : ids)
       if (planned_.type(id).is_tile()) ranges_[id] = {position_, position_};
   }
-  // What an operation reads last makes room for its results: the range ends where those begin.
+  // The live range of an operand ends where those of the results begin: they reuse its registers.
   void use(ValueId id) {
     const auto range = ranges_.find(id);
     if (range == ranges_.end()) return;

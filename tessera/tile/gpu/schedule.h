@@ -25,7 +25,8 @@ struct Options {
   int stages = 4, more_stages = 0;
   bool persistent = false;         // blocks may be persistent
   bool block_per_program = false;  // small programs do not share a block
-  /// Of a program that row_schedule has no choice for: at least, where it multiplies matrices.
+  /// Threads per program of kernels that row_schedule does not cover; a minimum for kernels with
+  /// matmuls. 0: chosen by tile sizes.
   int threads = 0;
   bool warp_specialization = true;  // persistent blocks may be warp-specialized
   bool maps = false;                // producers may copy by TMA
