@@ -1,6 +1,7 @@
 #include "tessera/program/closed_form.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -40,50 +41,66 @@ std::optional<Scalar> affine_form(const Tensor& constant, const std::vector<Scal
   return sum;
 }
 
-/// Diagonal of a matrix: elements [i, j] with j <= i + diagonal are those of the last row's begin,
-/// the others those of the first row's end.
+/// Diagonals j - i at which a matrix changes its value, in ascending order; nothing unless every
+/// diagonal has one value, or with more than two changes.
 template <class Bits>
-std::optional<std::int64_t> diagonal_of(std::span<const std::byte> bytes, std::int64_t rows,
-                                        std::int64_t columns) {
-  const auto element = [&](std::int64_t at) {
+std::optional<std::vector<std::int64_t>> changes_of(std::span<const std::byte> bytes,
+                                                    std::int64_t rows, std::int64_t columns) {
+  const auto element = [&](std::int64_t i, std::int64_t j) {
     Bits bits;
-    std::memcpy(&bits, bytes.data() + at * static_cast<std::int64_t>(sizeof(Bits)), sizeof(Bits));
+    std::memcpy(&bits, bytes.data() + (i * columns + j) * static_cast<std::int64_t>(sizeof(Bits)),
+                sizeof(Bits));
     return bits;
   };
-  const Bits below = element((rows - 1) * columns), above = element(columns - 1);
-  if (below == above) return std::nullopt;
-  std::optional<std::int64_t> diagonal;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    std::int64_t count = 0;
-    while (count < columns && element(i * columns + count) == below) ++count;
-    for (std::int64_t j = count; j < columns; ++j)
-      if (element(i * columns + j) != above) return std::nullopt;
-    if (count > 0 && count < columns && !diagonal) {
-      if (i > 0 && count > 1) return std::nullopt;  // rows before this one had none
-      diagonal = count - 1 - i;
+  const auto of_diagonal = [&](std::int64_t d) {
+    return element(std::max<std::int64_t>(-d, 0), std::max<std::int64_t>(d, 0));
+  };
+  std::vector<std::int64_t> changes;
+  for (std::int64_t d = 2 - rows; d < columns; ++d)
+    if (of_diagonal(d) != of_diagonal(d - 1)) {
+      if (changes.size() == 2) return std::nullopt;
+      changes.push_back(d);
     }
-    // Before the diagonal enters the matrix there is none, after it has left there are all.
-    if (diagonal ? count != std::clamp<std::int64_t>(i + *diagonal + 1, 0, columns) : count != 0)
-      return std::nullopt;
-  }
-  return diagonal;
+  for (std::int64_t i = 1; i < rows; ++i)
+    for (std::int64_t j = 1; j < columns; ++j)
+      if (element(i, j) != element(i - 1, j - 1)) return std::nullopt;
+  // Beside a band there is the same value on both sides.
+  if (changes.size() == 2 && of_diagonal(1 - rows) != of_diagonal(columns - 1)) return std::nullopt;
+  return changes;
 }
 
-std::optional<Scalar> triangular_form(const Tensor& constant, const std::vector<Scalar>& at) {
+std::optional<std::vector<std::int64_t>> changes_of(const Tensor& matrix, std::int64_t rows,
+                                                    std::int64_t columns) {
+  switch (byte_width(matrix.dtype)) {
+    case 1: return changes_of<std::uint8_t>(matrix.bytes.view(), rows, columns);
+    case 2: return changes_of<std::uint16_t>(matrix.bytes.view(), rows, columns);
+    case 4: return changes_of<std::uint32_t>(matrix.bytes.view(), rows, columns);
+    default: return changes_of<std::uint64_t>(matrix.bytes.view(), rows, columns);
+  }
+}
+
+std::optional<Scalar> banded_form(const Tensor& constant, const std::vector<Scalar>& at) {
   const std::vector<std::int64_t>& shape = constant.shape;
-  if (shape.size() < 2 || (constant.dtype != DType::Bool && constant.dtype != DType::F32))
+  const bool is_bool = constant.dtype == DType::Bool;
+  if (shape.size() < 2 || !(is_bool || is_float(constant.dtype)) || is_small(constant.dtype))
     return std::nullopt;
   const std::int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows * columns != constant.count() || rows < 2 || columns < 2) return std::nullopt;
-  const auto diagonal = constant.dtype == DType::Bool
-                            ? diagonal_of<std::uint8_t>(constant.bytes.view(), rows, columns)
-                            : diagonal_of<std::uint32_t>(constant.bytes.view(), rows, columns);
-  if (!diagonal) return std::nullopt;
-  const Scalar is_below = at.back() <= at[at.size() - 2] + Scalar(*diagonal);
-  const double below = number_at(constant, (rows - 1) * columns),
-               above = number_at(constant, columns - 1);
-  if (constant.dtype == DType::Bool) return below != 0 ? is_below : !is_below;
-  return apply(Fn::Select, {is_below, below, above});
+  const auto changes = changes_of(constant, rows, columns);
+  if (!changes || changes->empty()) return std::nullopt;
+  const Scalar &i = at[at.size() - 2], &j = at.back();
+  // j - i < changes.back(), and not below the first of two.
+  Scalar is_inside = j <= i + Scalar(changes->back() - 1);
+  if (changes->size() == 2) is_inside = is_inside && i + Scalar(changes->front()) <= j;
+  const std::int64_t last = changes->back() - 1;
+  const double inside = number_at(constant, last < 0 ? -last * columns : last),
+               outside = number_at(constant, columns - 1);
+  if (std::isnan(inside) || std::isnan(outside)) return std::nullopt;
+  // A band of weights stays one: an identity matrix is an operand like others.
+  if (changes->size() == 2 && !is_bool && std::isfinite(inside) && std::isfinite(outside))
+    return std::nullopt;
+  if (is_bool) return inside != 0 ? is_inside : !is_inside;
+  return apply(Fn::Select, {is_inside, inside, outside});
 }
 
 }  // namespace
@@ -91,7 +108,7 @@ std::optional<Scalar> triangular_form(const Tensor& constant, const std::vector<
 std::optional<Scalar> closed_form(const Tensor& constant, const std::vector<Scalar>& at) {
   if (constant.count() < kFewestElements || constant.count() > kMostElements) return std::nullopt;
   if (auto form = affine_form(constant, at)) return form;
-  return triangular_form(constant, at);
+  return banded_form(constant, at);
 }
 
 }  // namespace tessera::program

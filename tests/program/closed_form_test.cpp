@@ -26,6 +26,7 @@ double value_of(const Scalar& scalar, const Indices& at) {
     case Fn::Add: return arg(0) + arg(1);
     case Fn::Mul: return arg(0) * arg(1);
     case Fn::LessEqual: return arg(0) <= arg(1) ? 1 : 0;
+    case Fn::And: return arg(0) != 0 && arg(1) != 0 ? 1 : 0;
     case Fn::Not: return arg(0) == 0 ? 1 : 0;
     case Fn::Select: return arg(0) != 0 ? arg(1) : arg(2);
     default: ADD_FAILURE() << "no function of positions: " << to_string(apply.fn); return 0;
@@ -65,13 +66,38 @@ TEST(ClosedForm, MasksOnEveryDiagonal) {
       // All on one side is no mask.
       const bool cuts = diagonal > -rows && diagonal < columns - 1;
       EXPECT_EQ(has_form(matrix(DType::Bool, rows, columns, below)), cuts) << diagonal;
-      EXPECT_EQ(has_form(matrix(DType::F32, rows, columns,
-                                [&](auto i, auto j) { return below(i, j) ? 0.0 : -kInf; })),
-                cuts);
+      for (const DType dtype : {DType::F16, DType::BF16, DType::F32, DType::F64})
+        EXPECT_EQ(has_form(matrix(dtype, rows, columns,
+                                  [&](auto i, auto j) { return below(i, j) ? 0.0 : -kInf; })),
+                  cuts);
       EXPECT_EQ(has_form(matrix(DType::Bool, rows, columns,
                                 [&](auto i, auto j) { return !below(i, j); })),
                 cuts);
     }
+}
+
+TEST(ClosedForm, SlidingWindowsOnEveryDiagonal) {
+  for (const auto& [rows, columns] : {std::pair{9, 9}, {7, 12}, {12, 7}, {33, 2}, {2, 40}})
+    for (std::int64_t first = 2 - rows; first < columns - 1; ++first)
+      for (std::int64_t last = first; last < columns - 1; ++last) {
+        const auto inside = [&](std::int64_t i, std::int64_t j) {
+          return first <= j - i && j - i <= last;
+        };
+        EXPECT_TRUE(has_form(matrix(DType::Bool, rows, columns, inside)));
+        EXPECT_TRUE(has_form(matrix(DType::F16, rows, columns,
+                                    [&](auto i, auto j) { return inside(i, j) ? 0.0 : -kInf; })));
+        EXPECT_FALSE(has_form(matrix(DType::F32, rows, columns,
+                                     [&](auto i, auto j) { return inside(i, j) ? 1.0 : 0.0; })));
+      }
+}
+
+TEST(ClosedForm, ThreeValuesAreNone) {
+  EXPECT_FALSE(has_form(matrix(DType::F32, 10, 10, [](auto i, auto j) {
+    return j < i - 2 ? -kInf : j > i ? 1.0 : 0.0;
+  })));
+  EXPECT_FALSE(has_form(matrix(DType::F32, 10, 10, [](auto i, auto j) {
+    return j > i ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+  })));
 }
 
 TEST(ClosedForm, OneOtherElementIsNone) {
