@@ -3,8 +3,8 @@
 usage: python bench/gpu/drawn_shapes.py [attention] [matmul] [conv] [rows] [--seed N] [--count N] [--json FILE] [--only TEXT]
 
 Every case is a model of one operator with its epilogue, compiled for cuda; its result is compared with torch in f32 first.
-Calls of ours and replays of torch's CUDA graph are timed in loops, alternating, best of several; ratio = torch's time over
-ours. Short cases contain the cost of our calls, a few microseconds.
+Both are captured as CUDA graphs, whose replays are timed in loops, alternating, best of several; ratio = torch's time over
+ours.
 Peers: cuDNN's attention, cuBLAS with the epilogue by torch.compile, cuDNN's convolutions, for rows the bandwidth of a copy.
 Exit code 1: a result is wrong, or a case failed; 3: there is no GPU.
 """
@@ -82,7 +82,7 @@ class Case:
         row = dict(case=self.name, error=error, right=bool(error <= self.tolerance),
                    how="; ".join(step["strategy"] for step in program.explain()["steps"] if step.get("strategy")))
         del result, expected
-        ours = lambda: program(*self.inputs)
+        ours = captured(program, *self.inputs)
         if self.bytes:
             source = torch.empty(self.bytes // 2, dtype=torch.uint8, device="cuda")
             target = torch.empty_like(source)

@@ -73,7 +73,7 @@ class Program(_tessera.Program):
     program(x, y) takes inputs in order or by name, as arrays of numpy or torch, and gives one array or a
     tuple of them, of the same kind. Dense arrays that are aligned to 64 bytes are read where they are; others
     are copied first. A program for a GPU takes tensors of torch on the GPU as they are, and runs in torch's current
-    stream.
+    stream; within torch.cuda.graph it becomes a part of that graph, which must not outlive the program.
 
     >>> program = ts.parse("graph g(x: f32[n], y: f32[n]) { z = add(x, y) return z }").compile()
     >>> x = np.array([1, 2, 3], "float32")

@@ -159,8 +159,16 @@ class Chooser {
       // A fold whose order matters, such as the position of a maximum, has rows as its lanes.
       const std::int64_t lanes = std::max(1, machine_.vector_bytes / 4);
       const bool is_across = !has_blocks && !fold->simple() && all >= lanes;
-      const std::int64_t folded = vectorize(sums, is_across ? 4096 / lanes : 4096);
-      most = is_across ? lanes : std::max<std::int64_t>(most / folded, 1);
+      // A row of sums is a program, or its parts in turn; a block shares short ones among its warps
+      // (tile/gpu/row_schedule.h).
+      constexpr std::int64_t kShortRow = 128, kLongRow = 1 << 14;
+      const bool is_row = has_blocks && fold->simple();
+      const std::int64_t folded = vectorize(sums, is_row      ? kLongRow
+                                                  : is_across ? 4096 / lanes
+                                                              : 4096);
+      most = is_across                       ? lanes
+             : is_row && folded >= kShortRow ? 1
+                                             : std::max<std::int64_t>(most / folded, 1);
     } else if (fold != nullptr && has_blocks && is_window(*fold, sums))
       most = write_out(sums);
     else if (fold != nullptr && has_blocks && is_weighted_window(*fold, sums))

@@ -171,7 +171,7 @@ SplitK choose_split_k(const Contraction& c, const GroupOptions& options,
   const auto results = static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent);
   SplitK best;
   double least = choice_of(c, options, machine, 1).cycles;
-  for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {
+  for (const std::int64_t parts : {2, 3, 4, 5, 6, 7, 8, 12, 16}) {
     const Choice choice = choice_of(c, options, machine, parts);
     const auto number = static_cast<double>(parts);
     const double each = results * number > kCached ? kReadFromMemory : kRead;

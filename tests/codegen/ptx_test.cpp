@@ -18,6 +18,8 @@
 #include "examples/matmul.h"
 #include "examples/vector_add.h"
 #include "tessera/codegen/compile.h"
+#include "tessera/tile/gpu/block_program_text.h"
+#include "tessera/tile/gpu/schedule.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/ptx_expect.h"
 #include "tests/tile/random_kernel.h"
@@ -359,6 +361,25 @@ TEST(SlowPtx, AttendsByWarpgroups) {
                       .view(DType::BF16, {1, 100, 64})
                       .view(DType::BF16, {1, 100, 64}),
                   {2, 1, 1}, 4e-2);
+}
+
+// Tiles of 128 rows and keys: two warpgroups, of which one multiplies while the other one computes.
+TEST(SlowPtx, WarpgroupsOfAttentionAlternate) {
+  for (const auto& [dtype, mask, width, length] :
+       {std::tuple(DType::F16, examples::Mask::None, 64, 128),
+        {DType::F16, examples::Mask::None, 64, 520},
+        {DType::BF16, examples::Mask::Causal, 64, 300},
+        {DType::F16, examples::Mask::Causal, 80, 260}}) {
+    const auto kernel = examples::attention(dtype, width, {128, 128, examples::Scores::Rows}, mask);
+    ASSERT_TRUE(kernel);
+    const auto scheduled = tile::gpu::schedule(*kernel, {});
+    ASSERT_TRUE(scheduled);
+    EXPECT_THAT(to_text((*scheduled)->program), HasSubstr("of_warpgroup"));
+    TestArguments arguments(1);
+    for (int i = 0; i < 4; ++i) arguments.view(dtype, {1, length, width});
+    expect_emulated(kernel, arguments, {(length + 127) / 128, 1, 1},
+                    dtype == DType::F16 ? 4e-3 : 4e-2);
+  }
 }
 
 TEST(SlowPtx, AttendsByRowsOfScores) {

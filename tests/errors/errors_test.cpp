@@ -68,6 +68,7 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"cuda-error", "depends on the machine"},
     {"compile-precision", "the command line accepts the names of precisions alone"},
     {"compile-target", "the command line accepts the names of targets alone"},
+    {"cuda-capture", "depends on the machine"},
     {"cuda-grid", "depends on the machine"},
     {"cuda-memory", "depends on the machine"},
     {"cuda-architecture", "depends on the machine"},

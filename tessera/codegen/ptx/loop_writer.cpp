@@ -7,7 +7,9 @@ namespace tessera::codegen::ptx {
 llvm::Value* LoopWriter::OpenLoop::further(Block& block, int by_stages) const {
   llvm::IRBuilder<>& ir = block.ir;
   const std::int64_t all = stages.pipeline.bytes * stages.count,
-                     by = stages.pipeline.bytes * by_stages;
+                     by = stages.pipeline.bytes * (by_stages % stages.count);
+  if (stage == nullptr) return block.i32(by);
+  if (by == 0) return stage;
   return ir.CreateSelect(ir.CreateICmpUGE(stage, block.i32(all - by)),
                          ir.CreateSub(stage, block.i32(all - by)),
                          ir.CreateAdd(stage, block.i32(by)));
@@ -30,20 +32,36 @@ void LoopWriter::write(const tile::gpu::PrefetchFirst& prefetch) {
 }
 
 void LoopWriter::write(const tile::gpu::AwaitCopies& await) {
-  OpenLoop& loop = loops_.at(await.loop);
-  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group,
-                   {block_.i32(loop.stages.in_flight() - 1)});
+  write(tile::gpu::WaitCopies{.loop = await.loop});
   block_.barrier();
+  write(tile::gpu::EnterStage{.loop = await.loop});
+}
+
+void LoopWriter::write(const tile::gpu::WaitCopies& wait) {
+  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group,
+                   {block_.i32(loops_.at(wait.loop).stages.in_flight() - 1)});
+}
+
+void LoopWriter::write(const tile::gpu::EnterStage& enter) {
+  OpenLoop& loop = loops_.at(enter.loop);
   loop.next_stage = loop.further(block_, 1);
   copies_.bind_stage(loop.stages.pipeline, loop.stage);
 }
 
+void LoopWriter::write(const tile::gpu::OfWarpgroup& of) {
+  constexpr int kThreadBits = 7;
+  llvm::Value* warpgroup = ir_.CreateLShr(block_.thread(), block_.i32(kThreadBits));
+  block_.when(ir_.CreateICmpEQ(warpgroup, block_.i32(of.warpgroup)),
+              [&] { bodies_.write(of.body); });
+}
+
 void LoopWriter::write(const tile::gpu::PrefetchNext& prefetch) {
   const OpenLoop& loop = loops_.at(prefetch.loop);
-  const int in_flight = loop.stages.in_flight();
+  const int ahead = loop.stages.in_flight() + prefetch.further;
+  llvm::Value* index = loop.index == nullptr ? loop.range.from : loop.index;
   copies_.prefetch_iteration(operation(prefetch.loop), loop.stages.pipeline,
-                             {.index = bounds_.later(loop.range, loop.index, in_flight),
-                              .stage = loop.further(block_, in_flight),
+                             {.index = bounds_.later(loop.range, index, ahead),
+                              .stage = loop.further(block_, ahead),
                               .fits = loop.fits},
                              prefetch.is_published);
 }

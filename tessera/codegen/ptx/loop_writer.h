@@ -19,6 +19,9 @@ class LoopWriter : public CodeWriter {
   void write(const tile::gpu::PrefetchFirst& prefetch);
   void write(const tile::gpu::AwaitCopies& await);
   void write(const tile::gpu::PrefetchNext& prefetch);
+  void write(const tile::gpu::WaitCopies& wait);
+  void write(const tile::gpu::EnterStage& enter);
+  void write(const tile::gpu::OfWarpgroup& of);
 
   /// A loop that is being written.
   struct OpenLoop {
@@ -26,7 +29,8 @@ class LoopWriter : public CodeWriter {
     llvm::Value *index = nullptr, *stage = nullptr, *next_stage = nullptr;
     tile::gpu::Stages stages = {};
     AsyncCopy::Conditions fits = {};
-    /// Byte offset of the stage that is `by_stages` after that of this iteration.
+    /// Byte offset of the stage that is `by_stages` after that of this iteration; before the loop,
+    /// after that of the first.
     llvm::Value* further(Block& block, int by_stages) const;
   };
   const OpenLoop& open_loop(OpId id) const { return loops_.at(id); }

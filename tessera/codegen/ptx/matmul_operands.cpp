@@ -20,15 +20,26 @@ void MatmulWriter::write(const tile::gpu::RenameBuffer& rename) {
 std::optional<Pieces> MatmulWriter::fragments(const tile::gpu::Matmul& matmul) {
   if (matmul.a.place != DotOperand::Place::Registers) return {};
   const Operation& dot = operation(matmul.op);
-  const std::optional<Layout> layout = plan_.fragments(dot);
-  // Padding beyond the last column is multiplied by zeros, so it must not be NaN or infinite.
-  Pieces registers = tile(dot.in[0], *layout);
-  for (int reg = 0; reg < layout->registers(); ++reg) {
+  return padded_fragments(dot, *plan_.fragments(dot));
+}
+
+// Padding beyond the last column is multiplied by zeros, so it must not be NaN or infinite.
+Pieces MatmulWriter::padded_fragments(const Operation& dot, const Layout& layout) {
+  Pieces registers = tile(dot.in[0], layout);
+  for (int reg = 0; reg < layout.registers(); ++reg) {
     llvm::Value*& value = registers[static_cast<std::size_t>(reg)];
-    if (llvm::Value* inside = block_.is_inside(*layout, type(dot.in[0]).shape, reg))
+    if (llvm::Value* inside = block_.is_inside(layout, type(dot.in[0]).shape, reg))
       value = ir_.CreateSelect(inside, value, llvm::Constant::getNullValue(value->getType()));
   }
   return registers;
+}
+
+void MatmulWriter::write(const tile::gpu::HoldOperand& hold) {
+  const Operation& dot = operation(hold.op);
+  const SharedOperand operand{hold.buffer.panels, block_.i32(hold.buffer.offset)};
+  put_operand(operand, hold.layout, padded_fragments(dot, hold.layout), nullptr);
+  block_.publish();
+  values_.buffers[dot.in[0]] = operand;
 }
 
 // Swizzled byte offset of a chunk of a row. Chunks of eight rows in a column would fall into the

@@ -18,6 +18,7 @@ class MatmulWriter : public CodeWriter {
  public:
   using CodeWriter::CodeWriter;
   void write(const tile::gpu::Matmul& matmul);
+  void write(const tile::gpu::HoldOperand& hold);
   void write(const tile::gpu::RenameBuffer& rename);
   void write(const tile::gpu::WaitMatmul& wait);
 
@@ -30,6 +31,8 @@ class MatmulWriter : public CodeWriter {
   Pieces finished(const Pieces& registers, std::size_t pending);
   /// First operand as register fragments, if it is in registers.
   std::optional<Pieces> fragments(const tile::gpu::Matmul& matmul);
+  /// First operand in the layout of its fragments, with zeros in the padding: it is multiplied.
+  Pieces padded_fragments(const Operation& dot, const Layout& layout);
   /// Operands in shared memory; copied there from registers if needed.
   std::vector<SharedOperand> operands_in_shared(const tile::gpu::Matmul& matmul);
   void clear(const SharedOperand& operand);

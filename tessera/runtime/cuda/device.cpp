@@ -171,6 +171,11 @@ Expected<Graph> Stream::capture(const std::function<Expected<Done>()>& work) con
   return made;
 }
 
+bool Stream::is_capturing() const {
+  int status = 0;
+  return driver_->is_capturing(get(), &status) == 0 && status != 0;
+}
+
 Expected<Done> Event::record(StreamHandle stream) {
   return driver_->check(driver_->record_event(event_.get(), stream), "recording an event");
 }
@@ -250,6 +255,25 @@ Expected<Device> Device::open(int number) {
   return opened;
 }
 
+namespace {
+
+/// Scope in which this thread may call what a capture in progress would forbid.
+class BesideCapture {
+ public:
+  explicit BesideCapture(const Driver& driver) : driver_(driver) {
+    driver_.exchange_capture_mode(&mode_);
+  }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+  ~BesideCapture() { driver_.exchange_capture_mode(&mode_); }
+
+ private:
+  const Driver& driver_;
+  int mode_ = kCaptureRelaxed;
+};
+
+}  // namespace
+
 Expected<Memory> Device::allocate(std::int64_t bytes) const {
   Memory memory;
   memory.driver_ = driver_;
@@ -258,6 +282,7 @@ Expected<Memory> Device::allocate(std::int64_t bytes) const {
   const auto size = static_cast<std::size_t>(bytes);
   Address address = 0;
   const char* const what = "allocating memory of the GPU";
+  const BesideCapture scope(*driver_);
   if (pool_ == nullptr) {
     TESSERA_TRY_DONE(driver_->check(driver_->allocate(&address, size), what));
     memory.memory_ = {address, driver_->free};

@@ -107,6 +107,8 @@ class Stream {
   Expected<Done> copy(Address to, Address from, std::int64_t bytes) const;
   /// Captures the work that is submitted to this stream as a graph; it is not executed.
   Expected<Graph> capture(const std::function<Expected<Done>()>& work) const;
+  /// Whether work in this stream is being captured, by whomever.
+  bool is_capturing() const;
   /// Makes later work in this stream start after an event; the host does not wait.
   Expected<Done> wait_for(const Event& event) const;
 
@@ -148,7 +150,7 @@ class Device {
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
   /// Allocates from a pool that all users of this GPU share and that keeps freed memory. Work on
-  /// the memory must have completed before it is freed.
+  /// the memory must have completed before it is freed. Never a part of a capture.
   Expected<Memory> allocate(std::int64_t bytes) const;
   /// PTX or machine code, with launch parameters.
   struct Code {

@@ -67,6 +67,8 @@ Expected<Driver> find_driver() {
   find(driver.elapsed, "cuEventElapsedTime");
   find(driver.begin_capture, "cuStreamBeginCapture_v2");
   find(driver.end_capture, "cuStreamEndCapture");
+  find(driver.is_capturing, "cuStreamIsCapturing");
+  find(driver.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
   find(driver.instantiate, "cuGraphInstantiateWithFlags");
   find(driver.launch_graph, "cuGraphLaunch");
   find(driver.destroy_graph, "cuGraphDestroy");

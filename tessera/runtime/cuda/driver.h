@@ -50,7 +50,7 @@ struct PoolProperties {
   std::array<unsigned char, 54> reserved = {};
 };
 constexpr int kKeptBytes = 4;  // pool attribute: release threshold in bytes
-constexpr int kCaptureThisThread = 1;
+constexpr int kCaptureThisThread = 1, kCaptureRelaxed = 2;
 constexpr int kLinkText = 1;  // PTX
 /// Constants of encode_map.
 constexpr int kMapOfBytes = 0, kMapOf16Bits = 1, kMapOf32Bits = 2, kMapOf128BytesAtOnce = 2;
@@ -106,6 +106,8 @@ struct Driver {
   Result (*elapsed)(float*, EventHandle, EventHandle);
   Result (*begin_capture)(StreamHandle, int);
   Result (*end_capture)(StreamHandle, GraphHandle*);
+  Result (*is_capturing)(StreamHandle, int*);
+  Result (*exchange_capture_mode)(int*);
   Result (*instantiate)(GraphRunHandle*, GraphHandle, unsigned long long);
   Result (*launch_graph)(GraphRunHandle, StreamHandle);
   Result (*destroy_graph)(GraphHandle);

@@ -82,13 +82,11 @@ class GpuSession final : public StepExecutor {
         offset = of_caller.at({value.home, value.offset});
       memory_.push_back(base + static_cast<cuda::Address>(offset));
     }
-    alone_ = std::ranges::none_of(program().steps,
-                                  [](const Step& step) {
-                                    return std::holds_alternative<step::Host>(step) ||
-                                           std::holds_alternative<step::Branch>(step) ||
-                                           std::holds_alternative<step::Jump>(step);
-                                  }) &&
-             nodes_of(program(), 0, program().steps.size()) <= kMostOfAGraph;
+    needs_host_ = std::ranges::any_of(program().steps, [](const Step& step) {
+      return std::holds_alternative<step::Host>(step) ||
+             std::holds_alternative<step::Branch>(step) || std::holds_alternative<step::Jump>(step);
+    });
+    is_graph_ = !needs_host_ && nodes_of(program(), 0, program().steps.size()) <= kMostOfAGraph;
     return Done{};
   }
 
@@ -104,7 +102,7 @@ class GpuSession final : public StepExecutor {
     }
     const Stream stream = device().borrowed_stream(given.stream);
     current_ = &stream;
-    const Expected<Done> done = submit_on_device(given);
+    const Expected<Done> done = stream.is_capturing() ? add_to_capture() : submit_on_device(given);
     current_ = &stream_;
     memory_ = own;
     return done;
@@ -187,7 +185,7 @@ class GpuSession final : public StepExecutor {
       TESSERA_TRY_DONE(run_steps());
       return tell_times();
     }
-    if (options().inspect || !alone_) return run_steps();
+    if (options().inspect || !is_graph_) return run_steps();
     if (!graph) TESSERA_TRY_DONE(capture(graph));
     return graph->launch(current_->get());
   }
@@ -200,6 +198,23 @@ class GpuSession final : public StepExecutor {
     if (!captured) return std::move(captured).error();
     graph = *std::move(captured);
     return Done{};
+  }
+
+  /// Adds the steps to a graph that the caller captures. It may be launched at any time, so that it
+  /// has an arena of its own and is not ordered with other runs. Indices are not checked: those out
+  /// of range read zeros and write nothing.
+  Expected<Done> add_to_capture() {
+    if (needs_host_)
+      return Diagnostic{.id = "cuda-capture",
+                        .message = "the program cannot be captured in a CUDA graph",
+                        .note = "some of its steps run on the host",
+                        .help = "call it outside of the capture"};
+    TESSERA_TRY(Memory arena, device().allocate(program().arena_bytes));
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      if (program().values[i].home == Home::Arena)
+        memory_[i] = arena.address() + (memory_[i] - own_.address());
+    captured_arenas_.push_back(std::move(arena));
+    return run_steps();
   }
 
   Expected<Done> submit_on_device(const DeviceArguments& given) {
@@ -218,7 +233,8 @@ class GpuSession final : public StepExecutor {
         graphs_.pop_back();
       }
     }
-    const Expected<Done> done = is_known || !alone_ ? submit(graphs_.front().graph) : run_steps();
+    const Expected<Done> done =
+        is_known || !is_graph_ ? submit(graphs_.front().graph) : run_steps();
     // Also where a step failed: those before it are running.
     if (!submitted_) {
       TESSERA_TRY(submitted_, device().event());
@@ -331,9 +347,11 @@ class GpuSession final : public StepExecutor {
   std::optional<Event> submitted_;     // end of the last run in a stream of the caller
   std::vector<cuda::Address> memory_;  // by value
   std::vector<std::uint64_t> words_;
-  bool alone_ = false;                // no step needs the host
-  std::optional<Graph> graph_;        // for memory of the session
-  std::list<AddressedGraph> graphs_;  // for memory of callers, the most recently used first
+  bool needs_host_ = false;              // some step does
+  bool is_graph_ = false;                // all steps are one CUDA graph
+  std::vector<Memory> captured_arenas_;  // of graphs that callers have captured
+  std::optional<Graph> graph_;           // for memory of the session
+  std::list<AddressedGraph> graphs_;     // for memory of callers, the most recently used first
   std::vector<Timed> timed_;
 };
 

@@ -158,6 +158,13 @@ struct Matmul {
   enum class Completion : std::uint8_t { Now, Awaited, NextIteration };
   Completion completion = Completion::Now;
 };
+/// Stores the first operand of a matmul, which is in registers as its fragments, to a buffer of
+/// shared memory that it stays in; a barrier follows before it is read.
+struct HoldOperand {
+  OpId op = 0;  // the matmul
+  Layout layout;
+  DotBuffer buffer = {};
+};
 /// Gives a tile in shared memory another name: transposed or reshaped, it is the same buffer.
 struct RenameBuffer {
   OpId op = 0;
@@ -228,8 +235,11 @@ struct Stages {
   LoopPipeline pipeline = {};
   std::int64_t offset = 0;  // of the first stage
   int count = 0;
+  /// Two warpgroups read the stages half an iteration apart (alternate_warpgroups.h), so that a
+  /// stage is free one iteration later.
+  bool is_alternating = false;
   /// Iterations whose copies are in flight when one begins.
-  int in_flight() const { return count - 1; }
+  int in_flight() const { return is_alternating ? count - 2 : count - 1; }
 };
 /// Starts the copies of the first iterations of a loop, after a barrier: previous contents have
 /// been read.
@@ -243,10 +253,24 @@ struct AwaitCopies {
   OpId loop = 0;
 };
 /// In a loop: starts the copies of a later iteration. All threads have read what they overwrite,
-/// which is the stage of the previous iteration.
+/// which is the stage of the previous iteration. Before the loop: relative to its first iteration.
 struct PrefetchNext {
   OpId loop = 0;
   bool is_published = false;  // copies through registers are made visible to wgmma
+  int further = 0;            // iterations after the one whose copies are due
+};
+/// Waits for the copies of this thread for the next iteration; before the loop, for the first.
+struct WaitCopies {
+  OpId loop = 0;
+};
+/// In a loop: the stage of this iteration is read from here on; its copies have been waited for.
+struct EnterStage {
+  OpId loop = 0;
+};
+/// Executed by the threads of one warpgroup.
+struct OfWarpgroup {
+  int warpgroup = 0;
+  Body body = {};
 };
 /// Values that an iteration or a branch hands on, each in the layout of what receives it.
 struct Yield {
@@ -364,12 +388,12 @@ struct WarpTasks {
 using AnyInstruction =
     std::variant<Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread,
                  ReduceInWarp, ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul,
-                 RenameBuffer, AddressView, LoadView, StoreView, LoadPointers, StorePointers,
-                 AtomicUpdate, ShareAtomic, PrefetchFirst, AwaitCopies, PrefetchNext, Yield,
-                 ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
-                 PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram,
-                 WaitPrefetch, ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage,
-                 FillStages, WarpTasks>;
+                 HoldOperand, RenameBuffer, AddressView, LoadView, StoreView, LoadPointers,
+                 StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst, AwaitCopies, PrefetchNext,
+                 WaitCopies, EnterStage, OfWarpgroup, Yield, ForLoop, WhileLoop, Branch, Versions,
+                 RowProperties, CheckRow, RowVersion, PartLoop, ReducePart, FinishParts,
+                 PrefetchLoad, TakePrefetched, PrefetchProgram, WaitPrefetch, ProgramLoop,
+                 AwaitTurn, SignalTurn, AwaitStage, ReleaseStage, FillStages, WarpTasks>;
 struct Instruction : AnyInstruction {
   using AnyInstruction::AnyInstruction;
 };

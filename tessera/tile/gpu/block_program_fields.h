@@ -41,6 +41,8 @@ inline constexpr std::string_view kInstructionName<Move> = "move";
 template <>
 inline constexpr std::string_view kInstructionName<Matmul> = "matmul";
 template <>
+inline constexpr std::string_view kInstructionName<HoldOperand> = "hold_operand";
+template <>
 inline constexpr std::string_view kInstructionName<RenameBuffer> = "rename_buffer";
 template <>
 inline constexpr std::string_view kInstructionName<AddressView> = "address_view";
@@ -62,6 +64,12 @@ template <>
 inline constexpr std::string_view kInstructionName<AwaitCopies> = "await_copies";
 template <>
 inline constexpr std::string_view kInstructionName<PrefetchNext> = "prefetch_next";
+template <>
+inline constexpr std::string_view kInstructionName<WaitCopies> = "wait_copies";
+template <>
+inline constexpr std::string_view kInstructionName<EnterStage> = "enter_stage";
+template <>
+inline constexpr std::string_view kInstructionName<OfWarpgroup> = "of_warpgroup";
 template <>
 inline constexpr std::string_view kInstructionName<Yield> = "yield";
 template <>
@@ -142,6 +150,7 @@ void fields(T& x, auto& f) {
 template <Is<Stages> T>
 void fields(T& x, auto& f) {
   f("count", x.count);
+  f("is_alternating", x.is_alternating);
   f("offset", x.offset);
   f("pipeline", x.pipeline);
 }
@@ -280,6 +289,12 @@ void fields(T& x, auto& f) {
   f("scalars", x.scalars);
   f("completion", x.completion);
 }
+template <Is<HoldOperand> T>
+void fields(T& x, auto& f) {
+  f.op("op", x.op);
+  f("layout", x.layout);
+  f("buffer", x.buffer);
+}
 template <Is<RenameBuffer> T>
 void fields(T& x, auto& f) {
   f.op("op", x.op);
@@ -337,6 +352,20 @@ template <Is<PrefetchNext> T>
 void fields(T& x, auto& f) {
   f.op("loop", x.loop);
   f("is_published", x.is_published);
+  f("further", x.further);
+}
+template <Is<WaitCopies> T>
+void fields(T& x, auto& f) {
+  f.op("loop", x.loop);
+}
+template <Is<EnterStage> T>
+void fields(T& x, auto& f) {
+  f.op("loop", x.loop);
+}
+template <Is<OfWarpgroup> T>
+void fields(T& x, auto& f) {
+  f("warpgroup", x.warpgroup);
+  f("body", x.body);
 }
 template <Is<Yield> T>
 void fields(T& x, auto& f) {

@@ -1,4 +1,5 @@
 #include "tessera/tile/gpu/schedule.h"
+#include "tessera/tile/gpu/alternate_warpgroups.h"
 
 #include <fmt/format.h>
 
@@ -199,6 +200,11 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   }
   const bool multiplies = made->plan->any_wgmma() && !made->mapping.warp_specialized;
   made->registers = multiplies ? registers_for_two_blocks(*made, options) : rows.registers;
+  // Two blocks on an SM alternate by themselves.
+  if (multiplies && made->registers == 0)
+    if (const auto alternating =
+            alternate_warpgroups(made->program, *made->planned, options.shared_bytes))
+      made->program = *alternating;
   TESSERA_TRY_DONE(verify(made->program, kernel));
   return made;
 }

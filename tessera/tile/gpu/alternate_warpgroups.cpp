@@ -1,0 +1,302 @@
+#include "tessera/tile/gpu/alternate_warpgroups.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+namespace tessera::tile::gpu {
+namespace {
+
+constexpr int kThreads = 256, kLeastStages = 3;
+
+template <class T>
+const T* as(const Instruction& instruction) {
+  return std::get_if<T>(&instruction);
+}
+
+/// Whether the threads of a warp execute an instruction without the others of the block.
+bool is_of_warps(const Instruction& instruction) {
+  if (const auto* convert = as<Convert>(instruction)) return !convert->through;
+  return as<Compute>(instruction) != nullptr || as<ReduceInThread>(instruction) != nullptr ||
+         as<ReduceInWarp>(instruction) != nullptr || as<ReduceResult>(instruction) != nullptr ||
+         as<RenameBuffer>(instruction) != nullptr || as<AddressView>(instruction) != nullptr ||
+         as<LoadView>(instruction) != nullptr;
+}
+
+/// A loop that can alternate: where its parts are.
+struct AlternatingLoop {
+  std::size_t first_matmul = 0, first_wait = 0, second_matmul = 0;  // in the body
+  std::size_t carried = 0;  // of the loop's params: accumulators of the second matmul
+  PrefetchNext prefetch = {};
+};
+
+class LoopMatcher {
+ public:
+  LoopMatcher(const PlannedKernel& planned, const ForLoop& loop) : planned_(planned), loop_(loop) {}
+
+  Decision<AlternatingLoop> run() {
+    const Body& body = loop_.body;
+    const auto is_matmul = [](const Instruction& one) { return as<Matmul>(one) != nullptr; };
+    if (std::ranges::count_if(body, is_matmul) != 2) return DeclineReason{"not two matmuls"};
+    const auto first = std::ranges::find_if(body, is_matmul);
+    const auto second = std::find_if(first + 1, body.end(), is_matmul);
+    const auto wait = std::find_if(
+        first + 1, second, [](const Instruction& one) { return as<WaitMatmul>(one) != nullptr; });
+    if (wait == second || !waits_for(*wait, *first) || !waits_for(*(second + 1), *second) ||
+        second + 3 != body.end())
+      return DeclineReason{"the matmuls are not complete in their order"};
+    if (body.size() < 2 || as<AwaitCopies>(body[0]) == nullptr ||
+        as<PrefetchNext>(body[1]) == nullptr)
+      return DeclineReason{"no copies are prefetched"};
+    AlternatingLoop found{.first_matmul = index_of(first),
+                          .first_wait = index_of(wait),
+                          .second_matmul = index_of(second),
+                          .prefetch = *as<PrefetchNext>(body[1])};
+    for (std::size_t i = 2; i < found.second_matmul; ++i)
+      if (i != found.first_matmul && i != found.first_wait && !is_of_warps(body[i]))
+        return DeclineReason{"threads of the block exchange data"};
+    for (const auto& matmul : {first, second})
+      if (as<Matmul>(*matmul)->a.place != DotOperand::Place::Registers ||
+          as<Matmul>(*matmul)->b.place != DotOperand::Place::InBuffer)
+        return DeclineReason{"the operands are not in registers and in stage buffers"};
+    const Kernel& kernel = planned_.kernel;
+    if (planned_.is_defined_in(kernel.ops[loop_.op], kernel.ops[as<Matmul>(*first)->op].in[0]))
+      return DeclineReason{"the first operand changes in the loop"};
+    const auto carried = carried_accumulators(*as<Matmul>(*second), *as<Yield>(body.back()));
+    if (!carried) return DeclineReason{"the second sum is not carried"};
+    found.carried = *carried;
+    for (std::size_t i = 2; i < found.first_wait; ++i)
+      if (reads(body[i], loop_.params[found.carried].value))
+        return DeclineReason{"the second sum is read before the first matmul is complete"};
+    return found;
+  }
+
+ private:
+  std::size_t index_of(Body::const_iterator at) const {
+    return static_cast<std::size_t>(at - loop_.body.begin());
+  }
+  ValueId result_of(const Matmul& matmul) const { return planned_.kernel.ops[matmul.op].out[0]; }
+  bool waits_for(const Instruction& wait, const Instruction& matmul) const {
+    const auto* one = as<WaitMatmul>(wait);
+    return one != nullptr && one->pending == 0 && one->matmuls.size() == 1 &&
+           one->matmuls[0].value == result_of(*as<Matmul>(matmul)) &&
+           as<Matmul>(matmul)->completion == Matmul::Completion::Awaited;
+  }
+  std::optional<std::size_t> carried_accumulators(const Matmul& matmul, const Yield& yield) const {
+    for (std::size_t i = 0; i < yield.values.size(); ++i)
+      if (yield.values[i].value == result_of(matmul) && yield.values[i].layout == matmul.layout &&
+          loop_.params[i].layout == matmul.layout)
+        return i;
+    return std::nullopt;
+  }
+  bool reads(const Instruction& instruction, ValueId id) const {
+    const auto reads_of = [&](OpId op) {
+      return std::ranges::count(planned_.kernel.ops[op].in, id) != 0;
+    };
+    if (const auto* compute = as<Compute>(instruction)) return reads_of(compute->op);
+    if (const auto* matmul = as<Matmul>(instruction)) return reads_of(matmul->op);
+    if (const auto* convert = as<Convert>(instruction)) return convert->value == id;
+    if (const auto* reduce = as<ReduceInThread>(instruction)) return reads_of(reduce->op);
+    if (const auto* load = as<LoadView>(instruction)) return reads_of(load->op);
+    return false;
+  }
+
+  const PlannedKernel& planned_;
+  const ForLoop& loop_;
+};
+
+/// Writes the program anew, with loops that alternate.
+class Alternation {
+ public:
+  Alternation(const BlockProgram& program, const PlannedKernel& planned, std::int64_t shared_bytes)
+      : program_(program), planned_(planned), shared_bytes_(shared_bytes) {}
+
+  Decision<BlockProgram> run() {
+    made_.shared = program_.shared;
+    for (const Instruction& instruction : program_.body) {
+      if (const auto* prefetch = as<PrefetchFirst>(instruction)) {
+        add(*prefetch);
+      } else if (const auto* loop = as<ForLoop>(instruction);
+                 loop != nullptr && loops_.contains(loop->op)) {
+        add(*loop, loops_.at(loop->op));
+      } else {
+        made_.body.push_back(instruction);
+      }
+    }
+    if (loops_.empty()) return DeclineReason{why_not_};
+    for (const ValueId operand : held_) hold_as_computed(operand);
+    prefetch_early();
+    return std::move(made_);
+  }
+
+ private:
+  /// The copies of a loop: whether it can alternate.
+  void add(PrefetchFirst prefetch) {
+    const auto loop = std::ranges::find_if(program_.body, [&](const Instruction& one) {
+      const auto* loop = as<ForLoop>(one);
+      return loop != nullptr && loop->op == prefetch.loop;
+    });
+    if (loop != program_.body.end()) {
+      const Decision<AlternatingLoop> found = match(*as<ForLoop>(*loop), prefetch.stages);
+      if (found) {
+        loops_.emplace(prefetch.loop, *found);
+        for (const std::size_t matmul : {found->first_matmul, found->second_matmul})
+          alternating_.insert(as<Matmul>(as<ForLoop>(*loop)->body[matmul])->op);
+        prefetch.stages.is_alternating = true;
+      } else {
+        why_not_ = found.why_not();
+      }
+    }
+    made_.body.emplace_back(std::move(prefetch));
+  }
+
+  Decision<AlternatingLoop> match(const ForLoop& loop, const Stages& stages) {
+    if (stages.count < kLeastStages) return DeclineReason{"there are two stages"};
+    const Decision<AlternatingLoop> found = LoopMatcher(planned_, loop).run();
+    if (!found) return found;
+    if (!hold(*as<Matmul>(loop.body[found->first_matmul])))
+      return DeclineReason{"the first operand has no room in shared memory"};
+    return found;
+  }
+
+  /// Moves the first operand to shared memory, once for all loops.
+  bool hold(const Matmul& matmul) {
+    constexpr std::int64_t kAligned = 1024, kStep = 16;  // of wgmma: panels; elements of k
+    const Operation& dot = planned_.kernel.ops[matmul.op];
+    if (held_.contains(dot.in[0])) return true;
+    const Type& type = planned_.kernel.type(dot.in[0]);
+    const std::int64_t offset = (made_.shared.bytes + kAligned - 1) / kAligned * kAligned;
+    DotBuffer buffer{.offset = offset};
+    buffer.panels = {.column_axis = 1,
+                     .rows = held_extent(type.shape[0]),
+                     .columns = held_extent(type.shape[1], kStep),
+                     .width = byte_width(type.dtype)};
+    if (offset + buffer.panels.bytes() > shared_bytes_) return false;
+    made_.shared.bytes = offset + buffer.panels.bytes();
+    made_.body.emplace_back(
+        HoldOperand{.op = matmul.op, .layout = *planned_.plan.fragments(dot), .buffer = buffer});
+    held_.insert(dot.in[0]);
+    return true;
+  }
+
+  /// Where nothing else needs the fragments of an operand, it is stored in the layout in which it
+  /// was computed.
+  void hold_as_computed(ValueId operand) {
+    const Kernel& kernel = planned_.kernel;
+    bool is_only_held = true;
+    for_each_op(kernel, kernel.body, [&](OpId id) {
+      const Operation& op = kernel.ops[id];
+      if (std::ranges::count(op.in, operand) != 0)
+        is_only_held = is_only_held && op.code == Code::Dot && op.in[1] != operand &&
+                       alternating_.contains(id);
+    });
+    const auto convert = std::ranges::find_if(made_.body, [&](const Instruction& one) {
+      const auto* convert = as<Convert>(one);
+      return convert != nullptr && convert->value == operand;
+    });
+    if (!is_only_held || convert == made_.body.end()) return;
+    const auto hold = std::find_if(convert, made_.body.end(), [&](const Instruction& one) {
+      const auto* hold = as<HoldOperand>(one);
+      return hold != nullptr && kernel.ops[hold->op].in[0] == operand;
+    });
+    std::get<HoldOperand>(*hold).layout = as<Convert>(*convert)->from;
+    made_.body.erase(convert);
+  }
+
+  /// Starts the copies of the first loop before the program loads anything else.
+  void prefetch_early() {
+    const auto first = std::ranges::find_if(
+        made_.body, [](const Instruction& one) { return as<PrefetchFirst>(one) != nullptr; });
+    std::set<ValueId> known(planned_.kernel.body.params.begin(), planned_.kernel.body.params.end());
+    Body scalars, rest;
+    for (auto one = made_.body.begin(); one != first; ++one) {
+      const auto* compute = as<Compute>(*one);
+      if (!is_of_warps(*one) && as<HoldOperand>(*one) == nullptr) return;
+      if (compute == nullptr || compute->layout || !is_known(compute->op, known)) {
+        rest.push_back(*one);
+        continue;
+      }
+      const Operation& op = planned_.kernel.ops[compute->op];
+      known.insert(op.out.begin(), op.out.end());
+      scalars.push_back(*one);
+    }
+    scalars.push_back(*first);
+    std::ranges::copy(rest, std::back_inserter(scalars));
+    std::ranges::copy(scalars, made_.body.begin());
+  }
+  bool is_known(OpId id, const std::set<ValueId>& known) const {
+    return std::ranges::all_of(planned_.kernel.ops[id].in,
+                               [&](ValueId in) { return known.contains(in); });
+  }
+
+  static Instruction of_warpgroup(int warpgroup, std::initializer_list<Instruction> body) {
+    OfWarpgroup made{.warpgroup = warpgroup};
+    for (const Instruction& one : body) made.body.push_back(one);
+    return made;
+  }
+
+  void add(const ForLoop& loop, const AlternatingLoop& found) {
+    made_.body.emplace_back(WaitCopies{.loop = loop.op});
+    made_.body.emplace_back(Barrier{});
+    made_.body.push_back(of_warpgroup(1, {found.prefetch, Barrier{}}));
+    ForLoop alternating = loop;
+    alternating.body = body_of(loop, found);
+    made_.body.emplace_back(std::move(alternating));
+    made_.body.push_back(of_warpgroup(0, {Barrier{}}));
+    made_.body.emplace_back(WaitMatmul{.matmuls = {loop.results[found.carried]}, .pending = 0});
+  }
+
+  static Body body_of(const ForLoop& loop, const AlternatingLoop& found) {
+    const auto at = [&](std::size_t index) {
+      return loop.body.begin() + static_cast<std::ptrdiff_t>(index);
+    };
+    Body made;
+    made.emplace_back(EnterStage{.loop = loop.op});
+    made.push_back(of_warpgroup(0, {found.prefetch}));
+    std::copy(at(2), at(found.first_matmul), std::back_inserter(made));
+    Matmul first = *as<Matmul>(loop.body[found.first_matmul]);
+    first.a.place = DotOperand::Place::InBuffer;
+    made.emplace_back(std::move(first));
+    std::copy(at(found.first_matmul + 1), at(found.first_wait), std::back_inserter(made));
+    WaitMatmul wait = *as<WaitMatmul>(loop.body[found.first_wait]);
+    wait.matmuls.insert(wait.matmuls.begin(), loop.params[found.carried]);
+    made.emplace_back(std::move(wait));
+    // Before the barrier at which the other warpgroup begins to read the next stage.
+    made.push_back(of_warpgroup(1, {WaitCopies{.loop = loop.op}}));
+    made.emplace_back(Barrier{});
+    PrefetchNext prefetch = found.prefetch;
+    prefetch.further = 1;  // as far ahead of the other one's reads
+    made.push_back(of_warpgroup(1, {prefetch}));
+    std::copy(at(found.first_wait + 1), at(found.second_matmul), std::back_inserter(made));
+    made.push_back(of_warpgroup(0, {WaitCopies{.loop = loop.op}}));
+    made.emplace_back(Barrier{});
+    made.push_back(loop.body[found.second_matmul]);
+    made.push_back(loop.body.back());
+    return made;
+  }
+
+  const BlockProgram& program_;
+  const PlannedKernel& planned_;
+  const std::int64_t shared_bytes_;
+  BlockProgram made_;
+  std::map<OpId, AlternatingLoop> loops_;
+  std::set<OpId> alternating_;  // matmuls of these loops
+  std::set<ValueId> held_;      // operands in shared memory
+  std::string why_not_ = "no loop prefetches";
+};
+
+}  // namespace
+
+Decision<BlockProgram> alternate_warpgroups(const BlockProgram& program,
+                                            const PlannedKernel& planned,
+                                            std::int64_t shared_bytes) {
+  if (planned.plan.threads() != kThreads) return DeclineReason{"there are not two warpgroups"};
+  return Alternation(program, planned, shared_bytes).run();
+}
+
+}  // namespace tessera::tile::gpu
