@@ -9,10 +9,19 @@
 namespace tessera::passes {
 namespace {
 
-/// Number of groups to merge: fills a vector, and divides the number of groups.
-std::int64_t groups_together(std::int64_t groups, std::int64_t filters, std::int64_t lanes) {
-  std::int64_t together = std::clamp<std::int64_t>(lanes / filters, 1, groups);
-  while (groups % together != 0) --together;
+/// A convolution in groups.
+struct GroupedConv {
+  std::int64_t groups, channels, filters;  // of a group
+};
+
+/// Number of groups to merge: fills a vector with filters and, on a GPU, a k-step of tensor cores
+/// with channels; divides the number of groups.
+std::int64_t groups_together(const GroupedConv& conv, std::int64_t lanes, bool is_for_gpu) {
+  constexpr std::int64_t kStep = 16;
+  const std::int64_t wanted =
+      std::max(lanes / conv.filters, is_for_gpu ? kStep / conv.channels : 1);
+  std::int64_t together = std::clamp<std::int64_t>(wanted, 1, conv.groups);
+  while (conv.groups % together != 0) --together;
   return together;
 }
 
@@ -45,7 +54,8 @@ Graph dense_groups(const Graph& graph, const machine::Machine& machine) {
       return out.copy(node);
     const std::int64_t filters = weights->shape[0] / groups;
     const std::int64_t lanes = machine.vector_bytes / byte_width(weights->dtype);
-    const std::int64_t together = groups_together(groups, filters, lanes);
+    const std::int64_t together =
+        groups_together({groups, weights->shape[1], filters}, lanes, machine.is_gpu());
     if (together == 1) return out.copy(node);
     Attrs attrs = *node.attrs;
     attrs.set("group", groups / together);

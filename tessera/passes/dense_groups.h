@@ -5,9 +5,9 @@
 
 namespace tessera::passes {
 
-/// Dense form of grouped convolutions: where a group has fewer filters than a vector has lanes,
-/// neighbouring groups are merged into one, with zero weights between a filter and the channels of
-/// the other groups.
+/// Dense form of grouped convolutions: where a group has fewer filters than a vector has lanes, or
+/// on a GPU fewer channels than a k-step of tensor cores, neighbouring groups are merged into one,
+/// with zero weights between a filter and the channels of the other groups.
 ///
 /// Leaves alone those with weights that are not constant, and depthwise convolutions, which are
 /// vectorized along the channels.

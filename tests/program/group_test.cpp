@@ -255,12 +255,13 @@ void expect_same_in_phases(const std::vector<std::int64_t>& image,
   expect_same_interpreted(graph, *phased, image);
 }
 
-/// A convolution in groups, as it is on a machine with vectors of 16 floats: in so many groups.
+/// A convolution in groups, as it is on a machine, by default with vectors of 16 floats: in so many
+/// groups.
 void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& image,
-                 const std::vector<std::int64_t>& weights, const char* attributes) {
+                 const std::vector<std::int64_t>& weights, const char* attributes,
+                 const Expected<machine::Machine>& machine = machine::named("sapphirerapids")) {
   SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
   const Graph graph = with_constants("conv", image, weights, weights[0], attributes);
-  const auto machine = machine::named("sapphirerapids");
   ASSERT_TRUE(machine.has_value());
   const Graph wide = passes::dense_groups(graph, *machine);
   ASSERT_EQ(wide.nodes().size(), 1U);
@@ -326,6 +327,15 @@ TEST(WideGroups, FillAVector) {
   expect_wide(2, {2, 24, 5, 6}, {32, 3, 3, 3}, "{group=8, pads=[1, 1, 1, 1], strides=[2, 1]}");
   expect_wide(2, {1, 12, 4, 4}, {18, 2, 1, 3}, "{group=6}");
   expect_wide(3, {1, 18, 7}, {45, 2, 2}, "{group=9, dilations=[2]}");
+}
+
+TEST(WideGroups, FillAStepOfTensorCoresWithChannels) {
+  const machine::Machine gpu = machine::cuda();
+  expect_wide(1, {1, 16, 5, 5}, {192, 8, 3, 3}, "{group=2, pads=[1, 1, 1, 1]}", gpu);
+  expect_wide(2, {1, 32, 3, 3}, {256, 8, 1, 1}, "{group=4}", gpu);
+  expect_wide(3, {1, 24, 3, 3}, {192, 8, 1, 1}, "{group=3}", gpu);
+  expect_wide(2, {1, 32, 3, 3}, {192, 16, 1, 1}, "{group=2}", gpu);
+  expect_wide(2, {1, 16, 3, 3}, {192, 8, 1, 1}, "{group=2}");
 }
 
 TEST(WideGroups, LeaveAloneWhatFillsOneAndWhatGoesAlongTheChannels) {
