@@ -635,6 +635,12 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
     auto refuted = forward.search();
     return result(refuted ? Verdict(*std::move(refuted)) : Unknown{models.error().message});
   }
+  // Guards that a target needs beyond its source make proofs one-sided.
+  const auto proved_by = [&](bool (Sweep::*match)()) -> std::optional<SweepResult> {
+    for (Sweep* sweep : {&forward, &backward})
+      if ((sweep->*match)()) return result(forward.confirmed(sweep->proved()));
+    return std::nullopt;
+  };
   forward.start(*models);
   // Tools keep most names, and large models take long to run.
   if (forward.match_all()) return result(forward.confirmed(forward.proved()));
@@ -644,16 +650,15 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   if (auto refuted = forward.observe()) {
     // Where something is not defined, that may be the whole difference.
     const bool doubtful = !std::isfinite(refuted->source) || !std::isfinite(refuted->target);
-    if (doubtful && forward.match_outputs_by_cases())
-      return result(forward.confirmed(forward.proved()));
+    if (doubtful)
+      if (auto proved = proved_by(&Sweep::match_outputs_by_cases)) return *std::move(proved);
     return result(*std::move(refuted));
   }
-  if (forward.match_all()) return result(forward.confirmed(forward.proved()));
   backward.take_observations(forward);
-  if (backward.match_all()) return result(forward.confirmed(backward.proved()));
-  if (forward.match_outputs_by_cases()) return result(forward.confirmed(forward.proved()));
+  for (const auto match : {&Sweep::match_all, &Sweep::match_outputs_by_cases})
+    if (auto proved = proved_by(match)) return *std::move(proved);
   if (auto refuted = forward.search()) return result(*std::move(refuted));
-  if (forward.match_by_cases()) return result(forward.confirmed(forward.proved()));
+  if (auto proved = proved_by(&Sweep::match_by_cases)) return *std::move(proved);
   return result(forward.unknown());
 }
 
