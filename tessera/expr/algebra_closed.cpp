@@ -353,14 +353,36 @@ bool cancel_some(Sum& above, const Sum& base, Term& quotient) {
   return false;
 }
 
-/// Cancels quotients in a closed sum: terms over S that together are a multiple of S become the
-/// multiple.
+/// Names the bound variables of each term, sorts the terms and adds up those that are multiples of
+/// one product.
+Sum merged(Sum sum) {
+  for (Term& term : sum.terms) term = closed_term(std::move(term));
+  std::ranges::sort(sum.terms, [](const Term& a, const Term& b) { return compare(a, b) < 0; });
+  Sum result;
+  for (Term& term : sum.terms) {
+    if (!result.terms.empty() && compare_bodies(result.terms.back(), term) == 0) {
+      result.terms.back().coefficient += term.coefficient;
+      continue;
+    }
+    if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
+    result.terms.push_back(std::move(term));
+  }
+  if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
+  return result;
+}
+
+/// Cancels quotients in a merged sum: terms over S that together are a multiple of S become the
+/// multiple. Terms over S are looked at as they are, once for each S: to cancel other quotients
+/// among them first would take time factorial in the number of quotients.
 bool cancel_quotients(Sum& sum) {
+  std::vector<Factor> tried;
   for (const Term& term : sum.terms) {
     for (const Factor& factor : term.factors) {
       const auto whole = factor.exponent.integer();
       if (factor.kind != Kind::Power || !whole || *whole >= 0) continue;
-      const Factor over = factor;
+      const auto is_tried = [&](const Factor& f) { return compare(f, factor) == 0; };
+      if (std::ranges::any_of(tried, is_tried)) continue;
+      const Factor over = tried.emplace_back(factor);
       const Sum& base = (*over.args)[0];
       Sum above, rest;
       for (const Term& other : sum.terms) {
@@ -375,7 +397,7 @@ bool cancel_quotients(Sum& sum) {
         above.terms.push_back(std::move(copy));
       }
       if (above.terms.size() < base.terms.size()) continue;
-      above = closed(std::move(above));
+      above = merged(std::move(above));
       Term quotient;
       if (base.terms.empty() || !cancel_some(above, base, quotient)) continue;
       for (Term& left : above.terms) {
@@ -398,20 +420,9 @@ bool cancel_quotients(Sum& sum) {
 }  // namespace
 
 Sum closed(Sum sum) {
-  for (Term& term : sum.terms) term = closed_term(std::move(term));
-  std::ranges::sort(sum.terms, [](const Term& a, const Term& b) { return compare(a, b) < 0; });
-  Sum result;
-  for (Term& term : sum.terms) {
-    if (!result.terms.empty() && compare_bodies(result.terms.back(), term) == 0) {
-      result.terms.back().coefficient += term.coefficient;
-      continue;
-    }
-    if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
-    result.terms.push_back(std::move(term));
-  }
-  if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
-  if (cancel_quotients(result)) return closed(std::move(result));
-  return result;
+  sum = merged(std::move(sum));
+  while (cancel_quotients(sum)) sum = merged(std::move(sum));
+  return sum;
 }
 
 namespace {

@@ -237,9 +237,9 @@ inline __attribute__((always_inline)) void add_wide_steps(T* const* sums, const 
 template <int chunk, int rows, int steps, class T, class S>
 __attribute__((target("avx2"))) void add_steps_avx2(T* const* sums, const T (*a)[kSteps],
                                                     const S* b, std::int64_t stride, int count) {
-  constexpr int kTogether = std::min(rows, 2);
+  constexpr int kTogether = std::min(rows, 2), kBytes = std::min<int>(32, chunk * sizeof(T));
   for (int row = 0; row < rows; row += kTogether)
-    add_wide_steps<32, chunk, kTogether, steps>(sums + row, a + row, b, stride, count);
+    add_wide_steps<kBytes, chunk, kTogether, steps>(sums + row, a + row, b, stride, count);
 }
 
 /// Unlike avx2, avx512f contains fused multiply-add, which must not be used.
@@ -261,15 +261,17 @@ template <int rows, int steps, class T, class S>
 bool add_wide(T* const* sums, const T (*a)[kSteps], const S* b, std::int64_t stride, int count) {
   static const bool kHasAvx512 = __builtin_cpu_supports("avx512f") != 0,
                     kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
-  constexpr int kShort = kChunk / 2;
-  if (count < kShort || !kHasAvx2) return false;
-  const bool is_short = count < kChunk;
-  const auto add = kHasAvx512 ? (is_short ? add_steps_avx512<kShort, rows, steps, T, S>
-                                          : add_steps_avx512<kChunk, rows, steps, T, S>)
-                              : (is_short ? add_steps_avx2<kShort, rows, steps, T, S>
-                                          : add_steps_avx2<kChunk, rows, steps, T, S>);
-  add(sums, a, b, stride, count);
-  return true;
+  const auto add = [&]<int chunk>(std::integral_constant<int, chunk>) {
+    if (kHasAvx512)
+      add_steps_avx512<chunk, rows, steps>(sums, a, b, stride, count);
+    else
+      add_steps_avx2<chunk, rows, steps>(sums, a, b, stride, count);
+    return true;
+  };
+  if (!kHasAvx2) return false;
+  if (count >= kChunk) return add(std::integral_constant<int, kChunk>{});
+  if (count >= kChunk / 2) return add(std::integral_constant<int, kChunk / 2>{});
+  return count >= kChunk / 4 && add(std::integral_constant<int, kChunk / 4>{});
 }
 #endif
 

@@ -12,6 +12,7 @@
 #include "tessera/expr/number.h"
 #include "tessera/interp/interp.h"
 #include "tessera/prove/align.h"
+#include "tessera/prove/elements.h"
 #include "tessera/prove/widen.h"
 #include "tessera/support/rng.h"
 
@@ -66,8 +67,9 @@ Apart apart(const Tensor& a, const Tensor& b) {
   double squares = 0, most = 0;
   std::int64_t finite = 0, at = 0;
   const bool exact = is_integer(a.dtype);
+  const Elements source(a), target(b);
   for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(a, i), y = number_at(b, i);
+    const double x = source[i], y = target[i];
     double d = distance(x, y);
     // Integers that differ are at least 1 apart, also those that are the same double.
     if (exact && d == 0 && integer_at(a, i) != integer_at(b, i)) d = 1;
@@ -130,8 +132,9 @@ bool mostly_finite(const std::vector<Datum>& outputs) {
     if (!output.is_tensor() || output.tensor().dtype == DType::String) continue;
     const std::int64_t count = output.tensor().count();
     all += count;
+    const Elements elements(output.tensor());
     for (std::int64_t i = 0; i < count; ++i)
-      if (std::isfinite(number_at(output.tensor(), i))) ++finite;
+      if (std::isfinite(elements[i])) ++finite;
   }
   return 2 * finite >= all;
 }

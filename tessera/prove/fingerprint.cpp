@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tessera/prove/elements.h"
+
 namespace tessera::prove {
 namespace {
 
@@ -41,11 +43,12 @@ Fingerprint fingerprint(const Tensor& tensor) {
   const std::int64_t count = tensor.count();
   const std::int64_t row = rank == 0 ? 1 : tensor.shape.back();
   std::vector<std::int64_t> at(rank);
+  const Elements elements(tensor);
   double squares = 0;
   for (std::int64_t start = 0; start < count; start += std::max<std::int64_t>(row, 1)) {
     double in_row = 0;
     for (std::int64_t i = 0; i < row; ++i) {
-      const double x = number_at(tensor, start + i);
+      const double x = elements[start + i];
       in_row += x;
       squares += x * x;
       print.in_order += x * weight(static_cast<std::uint64_t>(start + i));

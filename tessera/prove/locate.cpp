@@ -89,7 +89,9 @@ bool Locator::is_shared(Side side, ValueId value) const {
 }
 
 void Locator::observe(ValueId joint, const interp::Value& value) {
-  if (!value.datum.is_tensor() || (joint_.is_shared(joint) && !renamed_.contains(joint.index)))
+  // Values of the target come in the order of its nodes, and the first that differs is reported.
+  if (is_found_ || !value.datum.is_tensor() ||
+      (joint_.is_shared(joint) && !renamed_.contains(joint.index)))
     return;
   const Tensor& tensor = value.datum.tensor();
   if (joint_.computed_by[joint.index][0]) {
@@ -97,8 +99,11 @@ void Locator::observe(ValueId joint, const interp::Value& value) {
     if (bytes_left_ >= 0) kept_.emplace(joint.index, tensor);
     return;
   }
-  for (const ValueId target : of_joint_[joint.index])
-    states_[target.index] = compared(target, tensor);
+  for (const ValueId target : of_joint_[joint.index]) {
+    const State state = compared(target, tensor);
+    states_[target.index] = state;
+    is_found_ = is_found_ || state == State::Differs;
+  }
 }
 
 bool Locator::depends_on_shared_alone(ValueId target) const {

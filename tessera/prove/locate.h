@@ -64,7 +64,8 @@ class Locator {
   const Graph &source_, &target_;
   const JointGraph& joint_;
   std::int64_t bytes_left_;
-  std::unordered_map<std::string, ValueId> by_name_;                  // of the source
+  bool is_found_ = false;                             // a value of the target that differs
+  std::unordered_map<std::string, ValueId> by_name_;  // of the source
   std::unordered_map<std::uint32_t, std::vector<ValueId>> of_joint_;  // values of the target
   std::map<std::uint32_t, Tensor> kept_;         // results of the source alone, by joint value
   std::map<std::uint32_t, Fingerprint> prints_;  // of some of these

@@ -29,7 +29,7 @@ constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
 constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
 // CPU time, so that a verdict does not depend on the load of the machine.
 constexpr double kScreenSeconds = 1;  // of running a window
-constexpr double kSecondsByName = 4;  // of matching by names, after a pair that failed
+constexpr double kSecondsByName = 1;  // of matching by names, after a pair that failed
 constexpr double kCaseSeconds = 5;    // of matching with cases told apart
 
 /// Whether every run of the graph gives the same.
@@ -72,7 +72,8 @@ class Sweep {
   /// or the proof.
   Verdict confirmed(Proved made);
   Verdict unknown();
-  /// Whether the search by names ended at a pair that seems to differ.
+  /// Whether the search by names ended at a pair that seems to differ, or took long without a proof
+  /// of some pair: a run of both models tells more than another search.
   bool is_suspect() const { return is_suspect_; }
   /// What is said of the work beside the verdict.
   SweepResult report() &&;
@@ -131,7 +132,7 @@ class Sweep {
   std::set<Assumption> assumptions_;
   int failures_ = 0;
   CpuStopwatch matching_;
-  bool is_suspect_ = false;  // a pair of one name differs in numbers, as far as windows tell
+  bool is_suspect_ = false;  // a pair of one name differs in numbers, or took long to compare
   std::string current_;      // what is compared
   std::optional<JointGraph> joint_;
   bool splits_ = false;
@@ -455,7 +456,10 @@ void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
   if (alarm_.over() || failures_ > patience || is_suspect_ || is_late()) return;
-  if (!sized_ && failures_ > 0 && matching_.seconds() > kSecondsByName) return;
+  if (!sized_ && failures_ > 0 && matching_.seconds() > kSecondsByName) {
+    is_suspect_ = true;
+    return;
+  }
   current_ = fmt::format("comparing {}", pairing_->graph(Side::Target).name(target));
   show(target.index, current_);
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
@@ -631,6 +635,12 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
     auto refuted = forward.search();
     return result(refuted ? Verdict(*std::move(refuted)) : Unknown{models.error().message});
   }
+  // Guards that a target needs beyond its source make proofs one-sided.
+  const auto proved_by = [&](bool (Sweep::*match)()) -> std::optional<SweepResult> {
+    for (Sweep* sweep : {&forward, &backward})
+      if ((sweep->*match)()) return result(forward.confirmed(sweep->proved()));
+    return std::nullopt;
+  };
   forward.start(*models);
   // Tools keep most names, and large models take long to run.
   if (forward.match_all()) return result(forward.confirmed(forward.proved()));
@@ -640,16 +650,15 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   if (auto refuted = forward.observe()) {
     // Where something is not defined, that may be the whole difference.
     const bool doubtful = !std::isfinite(refuted->source) || !std::isfinite(refuted->target);
-    if (doubtful && forward.match_outputs_by_cases())
-      return result(forward.confirmed(forward.proved()));
+    if (doubtful)
+      if (auto proved = proved_by(&Sweep::match_outputs_by_cases)) return *std::move(proved);
     return result(*std::move(refuted));
   }
-  if (forward.match_all()) return result(forward.confirmed(forward.proved()));
   backward.take_observations(forward);
-  if (backward.match_all()) return result(forward.confirmed(backward.proved()));
-  if (forward.match_outputs_by_cases()) return result(forward.confirmed(forward.proved()));
+  for (const auto match : {&Sweep::match_all, &Sweep::match_outputs_by_cases})
+    if (auto proved = proved_by(match)) return *std::move(proved);
   if (auto refuted = forward.search()) return result(*std::move(refuted));
-  if (forward.match_by_cases()) return result(forward.confirmed(forward.proved()));
+  if (auto proved = proved_by(&Sweep::match_by_cases)) return *std::move(proved);
   return result(forward.unknown());
 }
 

@@ -220,11 +220,10 @@ Expected<std::vector<Record>> parse_records(std::string_view text) {
   int line = 0;
   while (!text.empty()) {
     ++line;
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view whole = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t comment = std::min(whole.find('#'), whole.size());
-    Words words(whole.substr(0, comment), line);
+    const std::string_view whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(whole.size() + 1, text.size()));
+    const std::string_view code = whole.substr(0, whole.find('#'));
+    Words words(code, line);
     if (!words.done()) {
       if (words.accept("rule")) {
         TESSERA_TRY(Record record, parse_header(words, line));
@@ -249,7 +248,7 @@ Expected<std::vector<Record>> parse_records(std::string_view text) {
         return words.wrong("src, dst or map");
       }
     }
-    if (!records.empty()) read_comment(whole.substr(comment), line, records.back());
+    if (!records.empty()) read_comment(whole.substr(code.size()), line, records.back());
   }
   for (const Record& record : records)
     if (record.maps.empty())

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "tessera/support/cpu_time.h"
 #include "tessera/support/hash.h"
 #include "tessera/support/rng.h"
 #include "tests/expr/examples.h"
@@ -159,6 +160,34 @@ TEST(Algebra, QuotientsCancel) {
   expect_same(apply(names, Fn::Div, {product(names, x, y), y}), x);
   const Sum total = sum_over(names, "j", kN, element("x", {kJ}));
   expect_same(apply(names, Fn::Div, {total, scaled(total, 2)}), constant(Rational::of(1, 2)));
+}
+
+TEST(Algebra, QuotientsCancelInsideOfOthers) {
+  Names names;
+  const Sum a = element("a", {}), b = element("b", {}), c = element("c", {});
+  const auto over = [&](const Sum& sum) { return power(names, sum, -1); };
+  const Sum s = add(a, b), t = add(b, c), both = product(names, over(s), over(t));
+  // Over s and t: first what is a multiple of s, then what is left over t.
+  const Sum above = product(names, product(names, s, t), both);
+  expect_same(above, constant(1));
+  expect_same(add(above, over(t)), add(constant(1), over(t)));
+  expect_same(product(names, product(names, t, c), both), product(names, c, over(s)));
+}
+
+TEST(Algebra, ManyQuotientsAreCancelledInPolynomialTime) {
+  constexpr int kQuotients = 8;
+  constexpr double kMostSeconds = 20;  // of CPU time, on a slow machine; factorial time is hours
+  Names names;
+  Sum sum = constant(1);
+  for (int i = 0; i < kQuotients; ++i) {
+    const Sum x = element("x", {i});
+    const Sum quotient = product(names, x, power(names, add(x, constant(1)), -1));
+    sum = product(names, sum, add(add(x, constant(2)), quotient));
+  }
+  const CpuStopwatch watch;
+  const Sum result = closed(sum);
+  EXPECT_LT(watch.seconds(), kMostSeconds);
+  EXPECT_EQ(result.terms.size(), 6561u);
 }
 
 TEST(Algebra, LargePowersStayPowers) {

@@ -250,6 +250,26 @@ TEST(Eval, MultipliesMatricesInBlocksOfSeveralRows) {
   expect_as_naive(batched, {{3, 11, 66}, {3, 66, 7}});
 }
 
+TEST(Eval, AddsShortRowsInOrder) {
+  constexpr std::int64_t kRows = 9, kTerms = 19;
+  for (const std::int64_t columns : {4, 5, 6, 7, 8, 9, 15, 17}) {
+    const Evaluated fast = evaluate<float>(kMatmul, {{kRows, kTerms}, {kTerms, columns}});
+    ASSERT_TRUE(fast.done) << to_string(fast.done.error());
+    const auto a = fast.inputs[0].as<float>(), b = fast.inputs[1].as<float>();
+    for (std::int64_t row = 0; row < kRows; ++row)
+      for (std::int64_t column = 0; column < columns; ++column) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < kTerms; ++k) {
+          const float product = a[static_cast<std::size_t>(row * kTerms + k)] *
+                                b[static_cast<std::size_t>(k * columns + column)];
+          sum += product;
+        }
+        const auto at = static_cast<std::size_t>(row * columns + column);
+        ASSERT_EQ(fast.numbers[at], sum) << columns << " columns, element " << at;
+      }
+  }
+}
+
 TEST(Eval, SumsOverPaddingStridesAndMergedAxes) {
   const char* const conv =
       "define(x: f32[#n, 2*#c, #h, #w], k: f32[2*#f, #c, #r, #s]) {"
@@ -283,6 +303,8 @@ TEST(Eval, SumsInBlocksOfSeveralChannels) {
   expect_as_naive(unpadded, {{1, 9, 11, 26}, {6, 9, 3, 3}});
   expect_as_naive(unpadded, {{1, 40, 14, 13}, {10, 40, 1, 1}});
   expect_as_naive(unpadded, {{1, 9, 4, 150}, {4, 9, 2, 2}});
+  expect_as_naive(unpadded, {{1, 24, 7, 7}, {9, 24, 3, 3}});
+  expect_as_naive(strided, {{1, 24, 14, 14}, {9, 24, 3, 3}});
 }
 
 TEST(Eval, MultipliesByATransposedMatrixAndReadsFromAnyAddress) {

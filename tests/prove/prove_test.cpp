@@ -4,6 +4,7 @@
 
 #include "tessera/certify/check.h"
 #include "tessera/prove/refute.h"
+#include "tessera/support/cpu_time.h"
 #include "tests/support/graph_check.h"
 
 namespace tessera::prove {
@@ -452,6 +453,17 @@ TEST(Prove, MinusInfinityAroundAnImageIsLeftOutOfAMaximum) {
   expect_not_proved({"x: f32[n, c, w]", "exp(pad(x, [0, 0, 1, 0, 0, 1], -inf))",
                      "exp(pad(x, [0, 0, 1, 0, 0, 1], 0.0))"});
   expect_not_proved({"x: f32[n], y: f32[n]", "add(x, -inf)", "add(y, -inf)"});
+}
+
+// Sums over few elements are written out, with a logarithm of a quotient for each.
+TEST(Prove, MeansOfLogarithmsEndInTime) {
+  constexpr double kMostSeconds = 60;  // of CPU time; no limit but the number of steps is set
+  const auto mean = [](const std::string& of) {
+    return parsed("graph(x: f32[1, 3, 7, 1]) { return global_average_pool(" + of + ") }");
+  };
+  const CpuStopwatch watch;
+  EXPECT_TRUE(std::holds_alternative<Unknown>(prove(mean("asinh(x)"), mean("x"), {.tries = 0})));
+  EXPECT_LT(watch.seconds(), kMostSeconds);
 }
 
 TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
