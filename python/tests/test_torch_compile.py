@@ -183,6 +183,39 @@ def test_nan_and_infinity():
                      x - x, torch.sign(x), x.argmax()), x)
 
 
+def test_functions_at_zeros_and_infinities():
+    inf = float("inf")
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, inf, -inf, float("nan"), 1e-30, -1e30])
+    points = [t.contiguous() for t in torch.meshgrid(x, x, indexing="ij")]
+    check(torch.atan2, *points)
+    check(torch.log1p, x)
+    check(torch.special.erfc, torch.tensor([inf, -inf, float("nan"), 0.0, 10.5, 1e38, -1e38]))
+    steep = torch.tensor([-1e30, -1e8, -1e4, -88.0, -20.0, 20.0, 1e30])
+    for approximate in ("none", "tanh"):  # 1 + erf(x) and 1 + tanh(x) are exactly 0
+        check(lambda x: torch.nn.functional.gelu(x, approximate=approximate), steep)
+
+
+def test_erfc_is_accurate_where_it_is_small():
+    x = torch.linspace(-4, 9, 4001)
+    actual, exact = compiled(torch.special.erfc)(x).double(), torch.special.erfc(x.double())
+    assert float(((actual - exact).abs() / exact).max()) < 1e-5
+    check(torch.special.erfc, x.double(), left=1)
+
+
+@pytest.mark.parametrize("function, left", [
+    (lambda x: (x * 2).transpose(0, 1).as_strided((3, 4), (8, 1)) + 1, 0),
+    (lambda x: (x * 2).permute(2, 0, 1).as_strided((5, 4, 8), (32, 8, 1), 32) + 1, 0),
+    (lambda x: torch.as_strided_scatter((x * 2).transpose(0, 1), torch.ones(3, 4), (3, 4), (8, 1), 5) + 1, 0),
+    (lambda x: (x * 2)[1:, 1:3].as_strided((3, 4), (8, 1), 2) + 1, 3),  # with the views that lead to it
+    (lambda x: x.transpose(0, 2)[1:].as_strided((3, 4), (8, 1), 0) + 1, 3),
+    (lambda x: torch.as_strided_scatter((x * 2)[:, 1:3], torch.ones(3, 4), (3, 4), (8, 1), 50) + 1, 2),
+])
+def test_as_strided_reads_the_memory_of_its_operand(function, left):
+    check(function, torch.randn(6, 4, 8), left=left)
+    x = torch.randn(4, 6, 8).transpose(0, 1)
+    torch.testing.assert_close(compiled(function)(x), function(x), check_stride=True)
+
+
 def test_writes_by_a_mask():
     def function(x, row):
         x = x.clone()
@@ -718,7 +751,9 @@ def test_samples_of_torch_itself():
     loader.exec_module(suite)
     names = ("add atan2 cumsum index_put nn.functional.conv2d nn.functional.layer_norm nn.functional.max_pool2d "
              "scatter_reduce softmax var where nn.functional.interpolate as_strided diff").split()
-    rows = list(suite.check_operators(names, argparse.Namespace(samples=2, gradients=False, part="1/1", dtype="float32")))
+    arguments = argparse.Namespace(samples=2, gradients=False, noncontiguous=False, part="1/1", dtype="float32", limit=120,
+                                   results=None)
+    rows = list(suite.check_operators(names, arguments))
     assert len(rows) >= len(names)
     assert [row for row in rows if not row["ok"]] == []
     assert sum(row["outcome"] == "whole" for row in rows) >= 15
