@@ -489,8 +489,27 @@ def test_an_index_out_of_range_is_an_error():
     table = torch.randn(4, 3)
     run = compiled(lambda i: table[i] * 2)
     torch.testing.assert_close(run(torch.tensor([3, -1])), table[[3, -1]] * 2)
-    with pytest.raises(Exception, match="(?i)range|index"):
-        run(torch.tensor([4, 0]))
+    for index in ([4, 0], [0, -5], [-8, 1]):
+        with pytest.raises(Exception, match="(?i)range|index"):
+            run(torch.tensor(index))
+
+
+def test_one_of_several_indices_out_of_range_is_an_error():
+    def read(x, i, j):
+        return x[i, j] * 2
+
+    def write(x, i, j):
+        x = x.clone()
+        x[i, j] = 5.0
+        return x
+
+    x, i = torch.randn(4, 3), torch.tensor([1, -4])
+    for function in (read, write):
+        check(function, x, i, torch.tensor([2, -3]))
+        run = compiled(function)
+        for j in ([3, 0], [0, -4]):  # element 3 of row 1 would be element 0 of row 2
+            with pytest.raises(Exception, match="(?i)range|index"):
+                run(x, i, torch.tensor(j))
 
 
 def train(model, x, steps=3, wrap=lambda m: m, optimizer=torch.optim.SGD):
