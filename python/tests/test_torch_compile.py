@@ -3,6 +3,7 @@
 import copy
 import os
 import threading
+import time
 import warnings
 
 import pytest
@@ -214,6 +215,24 @@ def test_as_strided_reads_the_memory_of_its_operand(function, left):
     check(function, torch.randn(6, 4, 8), left=left)
     x = torch.randn(4, 6, 8).transpose(0, 1)
     torch.testing.assert_close(compiled(function)(x), function(x), check_stride=True)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 5000), 1), ((300, 4), 0), ((2, 129, 3), -2), ((2, 64), 1), ((65,), 0), ((2, 0), 1)])
+def test_sums_of_prefixes(shape, axis):
+    for x in (torch.randn(shape) + 100, torch.randint(-9, 9, shape), torch.rand(shape) > 0.5, torch.randn(shape).double()):
+        check(lambda x: x.cumsum(axis), x)
+    large = torch.full((200,), 3e38)
+    large[::2] *= -1
+    check(lambda x: x.cumsum(0), large)  # no part of it overflows
+    check(lambda x: x.cumprod(0), torch.rand(100) + 0.5, left=1)
+
+
+def test_the_time_of_sums_of_prefixes_grows_with_their_number():
+    run, x = compiled(lambda x, mask: (x.cumsum(0), x.masked_scatter(mask, x.flip(0)))), torch.randn(200_000)
+    run(x, x > 0)
+    start = time.process_time()
+    run(x, x > 0)
+    assert time.process_time() - start < 2  # a pass over each prefix would take 20 s
 
 
 def test_writes_by_a_mask():

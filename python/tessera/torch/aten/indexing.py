@@ -8,6 +8,7 @@ import torch
 
 from ..emitter import TensorValue, Unsupported
 from .elementwise import common_dtype, operand
+from .reductions import prefix_sums
 
 
 def _position(e, index, size, beyond=None):
@@ -206,7 +207,7 @@ def _masked_scatter(e, out, x, mask, source):
     if x.numel == 0 or source.numel == 0:
         return x
     kept = e.reshape(e.expand(mask, x.shape), [x.numel])
-    order = e.op("cum_sum", e.cast(kept, torch.int64), e.number(0, torch.int64)) - 1
+    order = prefix_sums(e, e.cast(kept, torch.int64), 0) - 1
     order = e.op("min", e.op("max", order, e.number(0, torch.int64)), e.number(source.numel - 1, torch.int64))
     values = e.op("gather", e.reshape(source, [source.numel]), order, axis=0)
     return e.reshape(e.op("where", kept, values, e.reshape(x, [x.numel])), x.shape)
