@@ -76,7 +76,7 @@ def results_of(function, tensors, gradients):
 
     torch.manual_seed(0)
     with torch.set_grad_enabled(gradients):
-        results = list(function(*tensors))
+        results = [result if result.layout == torch.strided else result.to_dense() for result in function(*tensors)]
         outputs = [r for r in results if r.requires_grad]
         inputs = [t for t in tensors if t.requires_grad]
         if not outputs or not inputs:
