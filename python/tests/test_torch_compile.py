@@ -3,6 +3,7 @@
 import copy
 import os
 import threading
+import time
 import warnings
 
 import pytest
@@ -181,6 +182,57 @@ def test_nan_and_infinity():
     x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
     check(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.amin(), torch.maximum(x, x.flip(0)), x.isnan(), x * 0,
                      x - x, torch.sign(x), x.argmax()), x)
+
+
+def test_functions_at_zeros_and_infinities():
+    inf = float("inf")
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, inf, -inf, float("nan"), 1e-30, -1e30])
+    points = [t.contiguous() for t in torch.meshgrid(x, x, indexing="ij")]
+    check(torch.atan2, *points)
+    check(torch.log1p, x)
+    check(torch.special.erfc, torch.tensor([inf, -inf, float("nan"), 0.0, 10.5, 1e38, -1e38]))
+    steep = torch.tensor([-1e30, -1e8, -1e4, -88.0, -20.0, 20.0, 1e30])
+    for approximate in ("none", "tanh"):  # 1 + erf(x) and 1 + tanh(x) are exactly 0
+        check(lambda x: torch.nn.functional.gelu(x, approximate=approximate), steep)
+
+
+def test_erfc_is_accurate_where_it_is_small():
+    x = torch.linspace(-4, 9, 4001)
+    actual, exact = compiled(torch.special.erfc)(x).double(), torch.special.erfc(x.double())
+    assert float(((actual - exact).abs() / exact).max()) < 1e-5
+    check(torch.special.erfc, x.double(), left=1)
+
+
+@pytest.mark.parametrize("function, left", [
+    (lambda x: (x * 2).transpose(0, 1).as_strided((3, 4), (8, 1)) + 1, 0),
+    (lambda x: (x * 2).permute(2, 0, 1).as_strided((5, 4, 8), (32, 8, 1), 32) + 1, 0),
+    (lambda x: torch.as_strided_scatter((x * 2).transpose(0, 1), torch.ones(3, 4), (3, 4), (8, 1), 5) + 1, 0),
+    (lambda x: (x * 2)[1:, 1:3].as_strided((3, 4), (8, 1), 2) + 1, 3),  # with the views that lead to it
+    (lambda x: x.transpose(0, 2)[1:].as_strided((3, 4), (8, 1), 0) + 1, 3),
+    (lambda x: torch.as_strided_scatter((x * 2)[:, 1:3], torch.ones(3, 4), (3, 4), (8, 1), 50) + 1, 2),
+])
+def test_as_strided_reads_the_memory_of_its_operand(function, left):
+    check(function, torch.randn(6, 4, 8), left=left)
+    x = torch.randn(4, 6, 8).transpose(0, 1)
+    torch.testing.assert_close(compiled(function)(x), function(x), check_stride=True)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 5000), 1), ((300, 4), 0), ((2, 129, 3), -2), ((2, 64), 1), ((65,), 0), ((2, 0), 1)])
+def test_sums_of_prefixes(shape, axis):
+    for x in (torch.randn(shape) + 100, torch.randint(-9, 9, shape), torch.rand(shape) > 0.5, torch.randn(shape).double()):
+        check(lambda x: x.cumsum(axis), x)
+    large = torch.full((200,), 3e38)
+    large[::2] *= -1
+    check(lambda x: x.cumsum(0), large)  # no part of it overflows
+    check(lambda x: x.cumprod(0), torch.rand(100) + 0.5, left=1)
+
+
+def test_the_time_of_sums_of_prefixes_grows_with_their_number():
+    run, x = compiled(lambda x, mask: (x.cumsum(0), x.masked_scatter(mask, x.flip(0)))), torch.randn(200_000)
+    run(x, x > 0)
+    start = time.process_time()
+    run(x, x > 0)
+    assert time.process_time() - start < 2  # a pass over each prefix would take 20 s
 
 
 def test_writes_by_a_mask():
@@ -456,8 +508,27 @@ def test_an_index_out_of_range_is_an_error():
     table = torch.randn(4, 3)
     run = compiled(lambda i: table[i] * 2)
     torch.testing.assert_close(run(torch.tensor([3, -1])), table[[3, -1]] * 2)
-    with pytest.raises(Exception, match="(?i)range|index"):
-        run(torch.tensor([4, 0]))
+    for index in ([4, 0], [0, -5], [-8, 1]):
+        with pytest.raises(Exception, match="(?i)range|index"):
+            run(torch.tensor(index))
+
+
+def test_one_of_several_indices_out_of_range_is_an_error():
+    def read(x, i, j):
+        return x[i, j] * 2
+
+    def write(x, i, j):
+        x = x.clone()
+        x[i, j] = 5.0
+        return x
+
+    x, i = torch.randn(4, 3), torch.tensor([1, -4])
+    for function in (read, write):
+        check(function, x, i, torch.tensor([2, -3]))
+        run = compiled(function)
+        for j in ([3, 0], [0, -4]):  # element 3 of row 1 would be element 0 of row 2
+            with pytest.raises(Exception, match="(?i)range|index"):
+                run(x, i, torch.tensor(j))
 
 
 def train(model, x, steps=3, wrap=lambda m: m, optimizer=torch.optim.SGD):
@@ -718,7 +789,9 @@ def test_samples_of_torch_itself():
     loader.exec_module(suite)
     names = ("add atan2 cumsum index_put nn.functional.conv2d nn.functional.layer_norm nn.functional.max_pool2d "
              "scatter_reduce softmax var where nn.functional.interpolate as_strided diff").split()
-    rows = list(suite.check_operators(names, argparse.Namespace(samples=2, gradients=False, part="1/1", dtype="float32")))
+    arguments = argparse.Namespace(samples=2, gradients=False, noncontiguous=False, part="1/1", dtype="float32", limit=120,
+                                   results=None)
+    rows = list(suite.check_operators(names, arguments))
     assert len(rows) >= len(names)
     assert [row for row in rows if not row["ok"]] == []
     assert sum(row["outcome"] == "whole" for row in rows) >= 15

@@ -130,3 +130,28 @@ def test_hooks_may_give_kept_activations_other_strides():
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t.contiguous()):
         for a, b in zip(gradients(model, run, x), gradients(twin, twin, x), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+class Counted(torch.nn.Module):
+    """A layer whose gradient depends on buffers that its forward pass writes to."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.linear, self.read = torch.nn.Linear(4, 3), read
+        self.register_buffer("calls", torch.ones(2, 3))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.read(self.linear(x), self.calls)
+
+
+@pytest.mark.parametrize("read", [
+    lambda y, calls: y * calls[0],
+    lambda y, calls: y * calls.t()[:, 1] + y.sin() * calls.view(-1)[:3],
+    lambda y, calls: (y * calls.sum() * torch.rand(())).exp(),
+], ids="row views random".split())
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gradients_read_buffers_as_the_forward_pass_did(read, dynamic):
+    graphs = []
+    expect_gradients(Counted(read), torch.randn(5, 4), calls=3, graphs=graphs, dynamic=dynamic)
+    assert {graph.kind for graph in graphs} == {"forward", "backward"}

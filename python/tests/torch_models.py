@@ -1,6 +1,7 @@
 """Models of torchvision and transformers with random weights, for the suite of the torch backend."""
 
 import torch
+import torch_other_models
 
 VISION = ("resnet18 resnet50 resnext50_32x4d mobilenet_v2 mobilenet_v3_small efficientnet_b0 densenet121 squeezenet1_1 "
           "shufflenet_v2_x1_0 mnasnet1_0 regnet_y_400mf inception_v3 googlenet vgg16 vit_b_16 swin_t convnext_tiny "
@@ -60,7 +61,10 @@ def text(name, batch=1, length=64):
 def model(name, batch=1, small=False):
     """A model in evaluation mode, and positional and keyword arguments for it."""
     torch.manual_seed(0)
-    made, arguments, keywords = vision(name, batch, 96 if small else None) if name in VISION else text(name, batch)
+    if name in torch_other_models.OTHERS:
+        made, arguments, keywords = torch_other_models.other(name, batch, 96 if small else 224)
+    else:
+        made, arguments, keywords = vision(name, batch, 96 if small else None) if name in VISION else text(name, batch)
     with torch.no_grad():  # heads that are initialized with zeros would hide what comes before them
         for parameter in made.parameters():
             if not parameter.any():

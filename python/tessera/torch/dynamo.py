@@ -7,12 +7,11 @@ import warnings
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .compiled_graph import CompiledGraph
 from .decompositions import decompositions
-from .memory import partition_within
+from .memory import partitioner
 from .options import Options
 
 
@@ -55,9 +54,7 @@ def backend(module, example_inputs, *, options=None, mode=None, recorder=None):
         bw_compiler=_compiler("backward", options, recorder),
         inference_compiler=_compiler("inference", options, recorder),
         decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition
-        if options.memory_limit is None
-        else partition_within(options.memory_limit),
+        partition_fn=partitioner(options.memory_limit),
         keep_inference_input_mutations=True,
     )
     with _attention_by_operators(module, example_inputs):

@@ -13,7 +13,7 @@ from ..model import Model
 from .aten import ROWS
 from .aten.nn import LazyValue
 from .emitter import Emitter, TensorValue, Unsupported
-from .partition import Segment, is_size, is_size_function, packet_name
+from .partition import Segment, is_size, is_size_function, packet_name, views_of
 
 
 class ImportFailure(Exception):
@@ -140,20 +140,25 @@ class Importer:
     def _node(self, node):
         if is_size(self.values[node]) and is_size_function(node):
             return
+        if node.target is operator.getitem:
+            self._item(node)
+            return
+        row, traced = ROWS[packet_name(node.target)], self.values[node]
+        reads_memory = getattr(row, "reads_memory", False)
         try:
-            if node.target is operator.getitem:
-                self._item(node)
-                return
-            traced = self.values[node]
             if isinstance(traced, torch.Tensor) and traced.numel() == 0:
                 result = self.emitter.full(traced.shape, 0, traced.dtype)
             else:
                 arguments = torch.fx.map_arg(node.args, self._get)
                 keywords = torch.fx.map_arg(node.kwargs, self._get)
-                result = ROWS[packet_name(node.target)](self.emitter, traced, *arguments, **keywords)
+                if reads_memory:
+                    keywords = {**keywords, "memory": self.values[node.args[0]]}
+                result = row(self.emitter, traced, *arguments, **keywords)
             self._check(result, self.values[node])
         except Unsupported as failure:
-            raise ImportFailure([node], str(failure)) from None
+            # torch then has to read the memory itself: views that lead there are its views, not results of programs.
+            views = [view for view in views_of(node.args[0]) if view in self._segment.nodes] if reads_memory else []
+            raise ImportFailure([node, *views], str(failure)) from None
         except _tessera.Error as failure:
             raise ImportFailure([node], str(failure).splitlines()[0]) from None
         except TypeError as failure:  # an overload whose arguments the row does not take

@@ -1,4 +1,4 @@
-"""Recomputation in the backward pass under a limit of memory."""
+"""What a forward graph keeps for the backward one: recomputation under a limit of memory, arguments that are written to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import warnings
 
 import torch
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from .partition import is_write, viewed, views_of
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # Shares of the activations that torch's partitioner keeps, from all that pays to none.
@@ -60,6 +62,46 @@ def partition_within(limit: int):
                 smallest = (kept, forward, backward)
         kept, forward, backward = smallest
         warnings.warn(f"tessera: the backward pass needs {kept} bytes of activations, more than memory_limit={limit}", stacklevel=2)
+        return forward, backward
+
+    return partition
+
+
+def _base(node):
+    """The node whose memory a node shares; the node itself if it is no view."""
+    chain = views_of(node)
+    return viewed(chain[-1]) if chain else node
+
+
+def copy_written_arguments(forward, outputs: int):
+    """Lets a forward graph keep copies of the arguments that it writes to, such as a counter in a buffer.
+
+    torch's partitioner keeps the argument itself, where the backward graph would find what was written.
+    """
+    graph = forward.graph
+    writes = [node for node in graph.nodes if is_write(node)]
+    written = {_base(node.args[0]) for node in writes}
+    output = next(node for node in graph.nodes if node.op == "output")
+    results, copies = list(output.args[0]), {}
+    for place, result in enumerate(results[outputs:], outputs):
+        if isinstance(result, torch.fx.Node) and _base(result) in written:
+            if result not in copies:
+                with graph.inserting_before(writes[0]):
+                    copies[result] = graph.call_function(torch.ops.aten.clone.default, (result,))
+                copies[result].meta["val"] = result.meta["val"].clone()
+            results[place] = copies[result]
+    if copies:
+        output.args = (type(output.args[0])(results), *output.args[1:])
+        forward.recompile()
+
+
+def partitioner(limit):
+    """The partitioner of joint graphs: torch's, under a limit of memory if there is one."""
+    divide = min_cut_rematerialization_partition if limit is None else partition_within(limit)
+
+    def partition(joint, inputs, *, num_fwd_outputs, **keywords):
+        forward, backward = divide(joint, inputs, num_fwd_outputs=num_fwd_outputs, **keywords)
+        copy_written_arguments(forward, num_fwd_outputs)
         return forward, backward
 
     return partition

@@ -69,6 +69,15 @@ def viewed(node):
     return node.args[0] if alias is not None and not alias.is_write and node.args else None
 
 
+def views_of(node) -> list:
+    """The views that lead to a node from the one whose memory it shares, the last one first; [] if it is no view."""
+    chain = []
+    while isinstance(node, torch.fx.Node) and viewed(node) is not None:
+        chain.append(node)
+        node = viewed(node)
+    return chain
+
+
 def shared_views(graph) -> tuple[set, list]:
     """Nodes whose memory several outputs of a graph share, and the views that lead from them to the outputs.
 
@@ -77,11 +86,8 @@ def shared_views(graph) -> tuple[set, list]:
     results = next(node for node in graph.nodes if node.op == "output").args[0]
     chains = {}  # base -> chains of views, one for each output
     for result in {r: None for r in results if isinstance(r, torch.fx.Node)}:
-        base, chain = result, []
-        while viewed(base) is not None:
-            chain.append(base)
-            base = viewed(base)
-        chains.setdefault(base, []).append(chain)
+        chain = views_of(result)
+        chains.setdefault(viewed(chain[-1]) if chain else result, []).append(chain)
     shared = {base: group for base, group in chains.items() if len(group) > 1 and base.op == "call_function"}
     views = {node for group in shared.values() for chain in group for node in chain}
     return set(shared), [node for node in graph.nodes if node in views]

@@ -175,19 +175,21 @@ Lanes join(const Lanes& x, double bound, const Lanes& small, const Lanes& large)
   return copysign(select(compare(llvm::CmpInst::FCMP_OLT, abs(x), bound), small, large), x);
 }
 
-// For Fast: odd functions that reach 1 at the bound, as |x| P(x²) / Q(x²) below it.
+// For Fast: odd functions, as |x| P(x²) / Q(x²) below the bound. There the quotient is 6e-7 above
+// 1, more than its rounding, and is clamped to exactly 1: in x (1 + erf(x)), any rest is multiplied
+// by x.
 struct Quotient {
   double bound;
   std::span<const double> above, below;
 };
 constexpr double kTanhAbove[] = {1, 0x1.1207b0p-3, 0x1.ca126cp-9, 0x1.598c5ep-16, 0x1.ca4046p-27};
 constexpr double kTanhBelow[] = {1, 0x1.de5920p-2, 0x1.a7eb8ap-6, 0x1.5863fap-12, 0x1.a11c4ap-21};
-constexpr Quotient kTanhFast = {9.01, kTanhAbove, kTanhBelow};
+constexpr Quotient kTanhFast = {9.6, kTanhAbove, kTanhBelow};
 constexpr double kErfAbove[] = {0x1.20dd74p+0, 0x1.85f49ap-3,  0x1.b01e82p-5,
                                 0x1.ed9342p-9, 0x1.2ab900p-12, 0x1.132814p-19};
 constexpr double kErfBelow[] = {
     1, 0x1.01104ap-1, 0x1.d364b8p-4, 0x1.ea83f8p-7, 0x1.30c176p-10, 0x1.3f893ep-15};
-constexpr Quotient kErfFast = {3.92, kErfAbove, kErfBelow};
+constexpr Quotient kErfFast = {4.1, kErfAbove, kErfBelow};
 
 Lanes quotient(const Lanes& x, const Quotient& q) {
   const Lanes near = clamp_below(abs(x), q.bound), square = near * near;

@@ -227,7 +227,7 @@ def log1p(e, x):
     """log(1 + x), accurate near 0 (Kahan): log(u) x / (u - 1) for u = 1 + x rounded."""
     u = x + 1.0
     exact = u.equals(1.0)
-    infinite = e.op("is_inf", u)
+    infinite = e.op("is_inf", u, detect_negative=0)
     safe = e.where(exact, 2.0, u)
     return e.where(exact, x, e.where(infinite, u, e.op("log", safe) * (x / (safe - 1.0))))
 
@@ -311,15 +311,30 @@ def _relu(e, out, x):
 
 
 def _atan2(e, y, x):
-    """Angle of the point (x, y), by its quadrant."""
-    both_infinite = e.op("logical_and", e.op("is_inf", x), e.op("is_inf", y))
+    """Angle of the point (x, y), by its quadrant; zeros count by their sign."""
+    left, below = _is_negative(e, x), _is_negative(e, y)
+    signed_pi = e.where(below, e.number(-math.pi, y.dtype), math.pi)
+    upright = signed_pi * 0.5
     plain = e.op("atan", y / x)
-    signed_pi = e.where(y.less(0), e.number(-math.pi, y.dtype), math.pi)
-    quadrant = e.where(x.less(0), plain + signed_pi, plain)
-    upright = e.where(y.greater(0), math.pi / 2, e.where(y.less(0), -math.pi / 2, y))
-    result = e.where(x.equals(0), e.where(y.equals(0), y, upright), quadrant)
-    corner = e.where(x.less(0), e.number(0.75 * math.pi, x.dtype), 0.25 * math.pi)
-    return e.where(both_infinite, e.where(y.less(0), -corner, corner), result)
+    result = e.where(x.equals(0), upright, e.where(left, plain + signed_pi, plain))
+    result = e.where(e.op("logical_and", x.equals(0), y.equals(0)), e.where(left, signed_pi, y), result)
+    both_infinite = e.op("logical_and", e.op("is_inf", x), e.op("is_inf", y))
+    return e.where(e.op("is_nan", y), y, e.where(both_infinite, upright * e.where(left, e.number(1.5, y.dtype), 0.5), result))
+
+
+# erfc(x) exp(x²) / t for t = 1 / (1 + x/2), of 0.4 ≤ x ≤ 10.2: a least squares fit with a relative error of 1.3e-8.
+ERFC = (0.282073972, 0.2826319, 0.240915545, 0.212784051, -0.0542732003, 0.324221906, -0.533240688, 0.309755133, -0.0648688823)
+
+
+def _erfc(e, x):
+    """1 - erf(x); where that cancels, by exp(-x²)."""
+    if x.dtype == torch.float64:
+        raise Unsupported("erfc of f64")
+    t = 1.0 / (x * 0.5 + 1.0)
+    polynomial = e.number(ERFC[-1], x.dtype)
+    for coefficient in reversed(ERFC[:-1]):
+        polynomial = polynomial * t + coefficient
+    return e.where(x.greater(0.5), e.op("exp", -(x * x)) * (t * polynomial), 1.0 - e.op("erf", x))
 
 
 def _to_copy(e, out, x, **_):
@@ -416,7 +431,7 @@ ROWS = {
     "div": _div,
     "elu": _elu,
     "eq": _comparison("equal"),
-    "erfc": _formula(lambda e, x: 1.0 - e.op("erf", x)),
+    "erfc": _formula(_erfc),
     "exp2": _formula(lambda e, x: e.op("exp", x * math.log(2))),
     "expm1": _formula(expm1),
     "fill": _fill,

@@ -8,11 +8,17 @@ import torch
 
 from ..emitter import TensorValue, Unsupported
 from .elementwise import common_dtype, operand
+from .reductions import prefix_sums
 
 
-def _nonnegative(e, index, size):
+def _position(e, index, size, beyond=None):
+    """The position that an index means, which counts from the end if it is negative; `beyond` if there is no such element:
+    by default the size, and only for indices that are too small, since operators refuse those that are too large."""
     index = e.cast(index, torch.int64)
-    return e.where(index.less(0), index + size, index)
+    position = e.where(index.less(0), index + size, index)
+    if beyond is None:
+        return e.where(position.less(0), size, position)
+    return e.where(e.op("logical_or", position.less(0), position.greater(size - 1)), beyond, position)
 
 
 def _gather(e, out, x, dim, index, sparse_grad=False):
@@ -48,7 +54,9 @@ class _Indexing:
         self.axes = [axis for axis, index in enumerate(indices) if index is not None]
         self.rest = [axis for axis in range(x.rank) if axis not in self.axes]
         self.sizes = [x.shape[axis] for axis in self.axes]
-        given = [_nonnegative(e, index, size) for index, size in
+        # The merged index of several is out of range if one of them is.
+        beyond = math.prod(self.sizes) if len(self.sizes) > 1 else None
+        given = [_position(e, index, size, beyond) for index, size in
                  zip((index for index in indices if index is not None), self.sizes)]
         shape = torch.broadcast_shapes(*(index.shape for index in given))
         linear = given[0]
@@ -126,7 +134,7 @@ def _scatter(e, x, dim, index, source, reduction):
                 source = e.slice(source, axis, 0, size)
     source = e.expand(operand(e, source, x.dtype), index.shape)
     target = e.reshape(x, x.shape or (1,))
-    positions = _nonnegative(e, e.reshape(index, shape), target.shape[dim % rank])
+    positions = _position(e, e.reshape(index, shape), target.shape[dim % rank])
     written = e.op("scatter_elements", target, positions, e.reshape(source, shape), axis=dim % rank, reduction=reduction)
     return e.reshape(written, x.shape)
 
@@ -199,7 +207,7 @@ def _masked_scatter(e, out, x, mask, source):
     if x.numel == 0 or source.numel == 0:
         return x
     kept = e.reshape(e.expand(mask, x.shape), [x.numel])
-    order = e.op("cum_sum", e.cast(kept, torch.int64), e.number(0, torch.int64)) - 1
+    order = prefix_sums(e, e.cast(kept, torch.int64), 0) - 1
     order = e.op("min", e.op("max", order, e.number(0, torch.int64)), e.number(source.numel - 1, torch.int64))
     values = e.op("gather", e.reshape(source, [source.numel]), order, axis=0)
     return e.reshape(e.op("where", kept, values, e.reshape(x, [x.numel])), x.shape)

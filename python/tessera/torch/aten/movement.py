@@ -186,25 +186,43 @@ def _strided_positions(shape, stride, offset):
     return positions.expand(list(shape))
 
 
-def _as_strided(e, out, x, size, stride, storage_offset=None):
+def _addressed_elements(memory, size, stride, storage_offset):
+    """Indices in a flat tensor of the elements that strides address in its memory, which lies as it was traced."""
+    elements = _strided_positions(memory.shape, memory.stride(), memory.storage_offset()).flatten()
+    addresses = _strided_positions(size, stride, memory.storage_offset() if storage_offset is None else storage_offset)
+    if not addresses.numel():
+        return addresses
+    table = torch.full([int(max(elements.max(), addresses.max())) + 1], -1)
+    table[elements] = torch.arange(elements.numel())
+    indices = table[addresses]
+    if int(indices.min()) < 0:
+        raise Unsupported("a view of elements beyond the tensor")
+    return indices
+
+
+def reads_memory(row):
+    """Marks a row whose result depends on the strides of its first operand: `memory` is that operand as it was traced."""
+    row.reads_memory = True
+    return row
+
+
+@reads_memory
+def _as_strided(e, out, x, size, stride, storage_offset=None, *, memory):
     with torch.utils._python_dispatch._disable_current_modes():
-        positions = _strided_positions(size, stride, storage_offset)
-        if positions.numel() and int(positions.max()) >= x.numel:
-            raise Unsupported("a view of elements beyond the tensor")
-        if torch.equal(positions.flatten(), torch.arange(x.numel)):
+        indices = _addressed_elements(memory, size, stride, storage_offset)
+        if torch.equal(indices.flatten(), torch.arange(x.numel)):
             return e.reshape(x, size)
-        constant = e.constant(positions.contiguous())
+        constant = e.constant(indices.contiguous())
     return e.op("gather", e.reshape(x, [x.numel]), constant, axis=0)
 
 
-def _as_strided_scatter(e, out, x, source, size, stride, storage_offset=None):
+@reads_memory
+def _as_strided_scatter(e, out, x, source, size, stride, storage_offset=None, *, memory):
     with torch.utils._python_dispatch._disable_current_modes():
-        positions = _strided_positions(size, stride, storage_offset).reshape(-1)
-        if positions.numel() and int(positions.max()) >= x.numel:
-            raise Unsupported("a view of elements beyond the tensor")
-        if positions.unique().numel() != positions.numel():
+        indices = _addressed_elements(memory, size, stride, storage_offset).reshape(-1)
+        if indices.unique().numel() != indices.numel() or torch._debug_has_internal_overlap(memory) == 1:
             raise Unsupported("a write to overlapping elements")
-        constant = e.constant(positions.contiguous())
+        constant = e.constant(indices.contiguous())
     flat = e.op("scatter_elements", e.reshape(x, [x.numel]), constant,
                 e.reshape(e.cast(source, x.dtype), [source.numel]), axis=0)
     return e.reshape(flat, x.shape)

@@ -113,14 +113,43 @@ def _var_mean(e, out, x, dim=None, unbiased=None, keepdim=False, correction=None
     return tuple(e.cast(result, out[0].dtype) for result in results)
 
 
-def _scan(op):
-    def row(e, out, x, dim, **_):
-        if x.rank == 0:
-            return e.cast(x, out.dtype)
-        value = e.cast(x, compute_dtype(out.dtype))
-        return e.cast(e.op(op, value, e.number(dim % x.rank, torch.int64)), out.dtype)
+# Elements that one scan adds up: it computes each prefix by itself, at a cost that grows with their square.
+SCANNED = 64
 
-    return row
+
+def prefix_sums(e, x, axis):
+    """Sums of the elements up to each along an axis: within blocks, and of the blocks before."""
+    size = x.shape[axis]
+    if size <= SCANNED:
+        return e.op("cum_sum", x, e.number(axis, torch.int64))
+    before, after = x.shape[:axis], x.shape[axis + 1:]
+    blocks = -(-size // SCANNED)
+    rest = e.full((*before, blocks * SCANNED - size, *after), 0, x.dtype)
+    whole = e.op("concat", x, rest, axis=axis) if blocks * SCANNED != size else x
+    inside = e.op("cum_sum", e.reshape(whole, (*before, blocks, SCANNED, *after)), e.number(axis + 1, torch.int64))
+    totals = e.reshape(e.slice(inside, axis + 1, SCANNED - 1, SCANNED), (*before, blocks, *after))
+    ends = e.slice(prefix_sums(e, totals, axis), axis, 0, blocks - 1)
+    starts = e.op("concat", e.full((*before, 1, *after), 0, x.dtype), ends, axis=axis)
+    sums = inside + e.reshape(starts, (*before, blocks, 1, *after))
+    return e.slice(e.reshape(sums, whole.shape), axis, 0, size)
+
+
+def _cumsum(e, out, x, dim, **_):
+    if x.rank == 0:
+        return e.cast(x, out.dtype)
+    # torch adds up f32 in f64 on a CPU.
+    in_double = out.dtype == torch.float32 and out.device.type == "cpu"
+    value = e.cast(x, torch.float64 if in_double else compute_dtype(out.dtype))
+    return e.cast(prefix_sums(e, value, dim % x.rank), out.dtype)
+
+
+def _cumprod(e, out, x, dim, **_):
+    if x.rank == 0:
+        return e.cast(x, out.dtype)
+    if x.shape[dim] > SCANNED:
+        raise Unsupported("products of many elements")  # those of blocks overflow where a product does not
+    value = e.cast(x, compute_dtype(out.dtype))
+    return e.cast(e.op("cum_prod", value, e.number(dim % x.rank, torch.int64)), out.dtype)
 
 
 def _softmax(op, of_one):
@@ -185,8 +214,8 @@ ROWS = {
     "any": _truth("reduce_max", False),
     "argmax": _position("arg_max"),
     "argmin": _position("arg_min"),
-    "cumprod": _scan("cum_prod"),
-    "cumsum": _scan("cum_sum"),
+    "cumprod": _cumprod,
+    "cumsum": _cumsum,
     "dist": _dist,
     "linalg_vector_norm": vector_norm,
     "logsumexp": _logsumexp,
