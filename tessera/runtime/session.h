@@ -95,9 +95,9 @@ class Session {
   /// GPU: submits a run on device memory to a stream of the caller, without copies, and returns
   /// before it has completed; the memory must stay valid until then. Later runs of this session
   /// wait for it on the GPU. Outputs must not overlap other arguments. Waits where a step needs the
-  /// host, and for inputs that are indices, which are checked on the host. In a stream that is being
-  /// captured, the steps become a part of that CUDA graph, which must not be launched after the
-  /// session has ended. On a CPU: a diagnostic.
+  /// host, and for inputs that are indices, which are checked on the host. In a stream that is
+  /// being captured, the steps become a part of that CUDA graph, which must not be launched after
+  /// the session has ended. On a CPU: a diagnostic.
   virtual Expected<Done> run_on_device(const DeviceArguments& arguments);
   /// GPU, after a run: milliseconds of the steps without the copies of inputs and outputs, the mean
   /// of so many consecutive runs. None on a CPU, or where steps need the host.

@@ -105,8 +105,8 @@ llvm::Function& declared(llvm::Module& module, const tile::gpu::ScheduledKernel&
   annotate("kernel", 1);
   if (mapping.maps > 0) declare_maps(*function, mapping.maps, *annotations);
   annotate("maxntidx", scheduled.threads());
-  // For a large block that spills, ptxas would choose very few registers, unless it is told that one
-  // block on an SM is enough.
+  // For a large block that spills, ptxas would choose very few registers, unless it is told that
+  // one block on an SM is enough.
   constexpr int kLargeBlock = 512;
   if (scheduled.registers > 0) {
     annotate("minctasm", blocks_with(scheduled.threads(), scheduled.registers));
