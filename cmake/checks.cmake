@@ -4,14 +4,21 @@ get_property(sources GLOBAL PROPERTY TESSERA_SOURCES)
 get_property(headers GLOBAL PROPERTY TESSERA_HEADERS)
 
 # Every header compiles alone. A source includes its own header first (tools/check_layers sees to
-# it), so in a build of single sources only the headers without a source remain; in batches, with a
-# precompiled header, all are compiled, and what a header forgets of the standard library is seen by
-# the preset `dev`.
+# it), so in a build of single sources only the headers without a source remain. In batches, with a
+# precompiled header, those remain that no other header includes as the first of ours, before which
+# nothing of ours is known; what a header forgets of the standard library is seen by the preset `dev`.
+set(included_first)
+foreach(header IN LISTS headers)
+  file(STRINGS "${header}" first REGEX "^#include \"" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^#include \"(.*)\".*" "${PROJECT_SOURCE_DIR}/\\1" first "${first}")
+  list(APPEND included_first "${first}")
+endforeach()
 set(units)
 set(llvm_units)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "\\.h$" ".cpp" own_source "${header}")
-  if(TESSERA_UNITY OR NOT own_source IN_LIST sources)
+  if((TESSERA_UNITY AND NOT header IN_LIST included_first) OR
+     (NOT TESSERA_UNITY AND NOT own_source IN_LIST sources))
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
     set(unit "${PROJECT_BINARY_DIR}/check_headers/${path}.cpp")
     file(CONFIGURE OUTPUT "${unit}" CONTENT "#include \"${path}\"\n")
