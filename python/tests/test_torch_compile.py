@@ -160,6 +160,7 @@ def test_channels_last_is_kept():
 
 def test_empty_tensors():
     check(lambda x, y: (torch.cat([x, y]), x.sum(0), x @ y.t()), torch.randn(0, 3), torch.randn(2, 3))
+    check(lambda x: torch.nn.functional.group_norm(x, 2), torch.randn(0, 4, 5))
 
 
 @pytest.mark.parametrize("left", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool])

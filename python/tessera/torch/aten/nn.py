@@ -162,6 +162,8 @@ def _layer_norm(e, out, x, shape, weight, bias, eps):
 
 
 def _group_norm(e, out, x, weight, bias, n, c, spatial, groups, eps):
+    if n == 0:
+        return tuple(e.full(result.shape, 0, result.dtype) for result in out)
     if x.numel == 0:
         raise Unsupported("normalization of no elements")
     dtype = compute_dtype(x.dtype)
