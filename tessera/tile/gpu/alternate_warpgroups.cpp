@@ -184,7 +184,7 @@ class Alternation {
     return true;
   }
 
-  /// Where nothing else needs the fragments of an operand, it is stored in the layout in which it
+  /// Stores an operand whose fragments nothing else needs in the layout in which it
   /// was computed.
   void hold_as_computed(ValueId operand) {
     const Kernel& kernel = planned_.kernel;
