@@ -7,18 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: training steps are not tested")
 
-from tessera.torch.dynamo import backend
 from tessera.torch.plan import ProgramStep
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
-def compiled(model, graphs=None, dynamic=None, **options):
-    return torch.compile(model, backend=lambda m, i: backend(m, i, options=options, recorder=graphs), dynamic=dynamic)
+from torch_checks import compiled, fresh  # noqa: F401 (a fixture)
 
 
 def gradients(model, run, x):

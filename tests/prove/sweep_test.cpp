@@ -60,7 +60,7 @@ TEST(Sweep, DoesNotDependOnWhichModelComesFirst) {
                         "graph(x: f32[4]) { return exp(x) }");
   expect_in_both_orders("proved", "graph(x: f32[4]) { return div(mul(x, 3.0), 3.0) }",
                         "graph(x: f32[4]) { return identity(x) }");
-  // That the second part is not of negative size goes without saying where it is in the source.
+  // A slice of negative size is a guard of the target, and a relation of the source.
   expect_in_both_orders("proved",
                         "graph(x: f32[n, m]) { a = slice(x, [0], [2], [1], [1])"
                         " b = slice(x, [2], [9223372036854775807], [1], [1])"

@@ -65,7 +65,7 @@ class LoopMatcher {
           as<Matmul>(*matmul)->b.place != DotOperand::Place::InBuffer)
         return DeclineReason{"the operands are not in registers and in stage buffers"};
     const Kernel& kernel = planned_.kernel;
-    if (planned_.is_defined_in(kernel.ops[loop_.op], kernel.ops[as<Matmul>(*first)->op].in[0]))
+    if (planned_.varies_in(kernel.ops[loop_.op], kernel.ops[as<Matmul>(*first)->op].in[0]))
       return DeclineReason{"the first operand changes in the loop"};
     const auto carried = carried_accumulators(*as<Matmul>(*second), *as<Yield>(body.back()));
     if (!carried) return DeclineReason{"the second sum is not carried"};
@@ -87,12 +87,16 @@ class LoopMatcher {
            one->matmuls[0].value == result_of(*as<Matmul>(matmul)) &&
            as<Matmul>(matmul)->completion == Matmul::Completion::Awaited;
   }
+  /// The one value that the accumulators are handed on as, which is waited for in the next
+  /// iteration.
   std::optional<std::size_t> carried_accumulators(const Matmul& matmul, const Yield& yield) const {
-    for (std::size_t i = 0; i < yield.values.size(); ++i)
-      if (yield.values[i].value == result_of(matmul) && yield.values[i].layout == matmul.layout &&
-          loop_.params[i].layout == matmul.layout)
-        return i;
-    return std::nullopt;
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < yield.values.size(); ++i) {
+      if (yield.values[i].value != result_of(matmul)) continue;
+      if (found || yield.values[i].layout != matmul.layout) return std::nullopt;
+      found = i;
+    }
+    return found;
   }
   bool reads(const Instruction& instruction, ValueId id) const {
     const auto reads_of = [&](OpId op) {
@@ -137,20 +141,18 @@ class Alternation {
  private:
   /// The copies of a loop: whether it can alternate.
   void add(PrefetchFirst prefetch) {
-    const auto loop = std::ranges::find_if(program_.body, [&](const Instruction& one) {
-      const auto* loop = as<ForLoop>(one);
-      return loop != nullptr && loop->op == prefetch.loop;
+    const auto at = std::ranges::find_if(program_.body, [&](const Instruction& one) {
+      return as<ForLoop>(one) != nullptr && as<ForLoop>(one)->op == prefetch.loop;
     });
-    if (loop != program_.body.end()) {
-      const Decision<AlternatingLoop> found = match(*as<ForLoop>(*loop), prefetch.stages);
-      if (found) {
-        loops_.emplace(prefetch.loop, *found);
-        for (const std::size_t matmul : {found->first_matmul, found->second_matmul})
-          alternating_.insert(as<Matmul>(as<ForLoop>(*loop)->body[matmul])->op);
-        prefetch.stages.is_alternating = true;
-      } else {
-        why_not_ = found.why_not();
-      }
+    TESSERA_CHECK(at != program_.body.end(), "copies are prefetched for a loop that follows");
+    const ForLoop& loop = *as<ForLoop>(*at);
+    if (const Decision<AlternatingLoop> found = match(loop, prefetch.stages)) {
+      loops_.emplace(prefetch.loop, *found);
+      for (const std::size_t matmul : {found->first_matmul, found->second_matmul})
+        alternating_.insert(as<Matmul>(loop.body[matmul])->op);
+      prefetch.stages.is_alternating = true;
+    } else {
+      why_not_ = found.why_not();
     }
     made_.body.emplace_back(std::move(prefetch));
   }
@@ -166,16 +168,16 @@ class Alternation {
 
   /// Moves the first operand to shared memory, once for all loops.
   bool hold(const Matmul& matmul) {
-    constexpr std::int64_t kAligned = 1024, kStep = 16;  // of wgmma: panels; elements of k
     const Operation& dot = planned_.kernel.ops[matmul.op];
     if (held_.contains(dot.in[0])) return true;
     const Type& type = planned_.kernel.type(dot.in[0]);
-    const std::int64_t offset = (made_.shared.bytes + kAligned - 1) / kAligned * kAligned;
+    const std::int64_t offset = shared_room(made_.shared.bytes);
     DotBuffer buffer{.offset = offset};
-    buffer.panels = {.column_axis = 1,
-                     .rows = held_extent(type.shape[0]),
-                     .columns = held_extent(type.shape[1], kStep),
-                     .width = byte_width(type.dtype)};
+    buffer.panels = {
+        .column_axis = 1,
+        .rows = held_extent(type.shape[0]),
+        .columns = held_extent(type.shape[1], k_step(planned_.plan.instruction_of(dot))),
+        .width = byte_width(type.dtype)};
     if (offset + buffer.panels.bytes() > shared_bytes_) return false;
     made_.shared.bytes = offset + buffer.panels.bytes();
     made_.body.emplace_back(
@@ -208,7 +210,8 @@ class Alternation {
     made_.body.erase(convert);
   }
 
-  /// Starts the copies of the first loop before the program loads anything else.
+  /// Starts the copies of the first loop before the program loads anything else, where their
+  /// addresses follow from parameters and program ids.
   void prefetch_early() {
     const auto first = std::ranges::find_if(
         made_.body, [](const Instruction& one) { return as<PrefetchFirst>(one) != nullptr; });
@@ -225,6 +228,7 @@ class Alternation {
       known.insert(op.out.begin(), op.out.end());
       scalars.push_back(*one);
     }
+    if (!has_known_addresses(as<PrefetchFirst>(*first)->loop, known)) return;
     scalars.push_back(*first);
     std::ranges::copy(rest, std::back_inserter(scalars));
     std::ranges::copy(scalars, made_.body.begin());
@@ -232,6 +236,20 @@ class Alternation {
   bool is_known(OpId id, const std::set<ValueId>& known) const {
     return std::ranges::all_of(planned_.kernel.ops[id].in,
                                [&](ValueId in) { return known.contains(in); });
+  }
+  /// Whether the bounds of a loop are known, and all scalars and views that its body reads from
+  /// outside, of which the addresses of its copies are some.
+  bool has_known_addresses(OpId id, const std::set<ValueId>& known) const {
+    const Kernel& kernel = planned_.kernel;
+    const Operation& loop = kernel.ops[id];
+    const auto is_ready = [&](ValueId in) {
+      return kernel.type(in).is_tile() || planned_.varies_in(loop, in) || known.contains(in);
+    };
+    constexpr int kBounds = 3;  // from, to, step
+    return std::all_of(loop.in.begin(), loop.in.begin() + kBounds, is_ready) &&
+           std::ranges::all_of(loop.regions[0].ops, [&](OpId op) {
+             return std::ranges::all_of(kernel.ops[op].in, is_ready);
+           });
   }
 
   static Instruction of_warpgroup(int warpgroup, std::initializer_list<Instruction> body) {

@@ -116,15 +116,10 @@ bool BlockLowering::names_buffer(OpId id) {
 
 // The first operand of a matmul that is the same in all iterations is converted before the loop.
 void BlockLowering::require_fragments(const Operation& loop) {
-  const Region& body = loop.regions[0];
-  const auto inside = [&](ValueId id) {
-    const bool param = std::find(body.params.begin(), body.params.end(), id) != body.params.end();
-    return param || planned_.is_defined_in(loop, id);
-  };
-  for (const OpId id : body.ops) {
+  for (const OpId id : loop.regions[0].ops) {
     const Operation& op = operation(id);
     if (op.code != Code::Dot || plan_.instruction_of(op) == MatmulInstruction::Scalars ||
-        inside(op.in[0]))
+        planned_.varies_in(loop, op.in[0]))
       continue;
     if (const auto layout = plan_.fragments(op)) require(op.in[0], *layout);
   }

@@ -41,6 +41,12 @@ struct PlannedKernel {
     const std::vector<OpId>& body = loop.regions[0].ops;
     return definitions[id] && std::find(body.begin(), body.end(), *definitions[id]) != body.end();
   }
+  /// Whether a value may differ between iterations of a loop: it is carried, or defined in the
+  /// body.
+  bool varies_in(const Operation& loop, ValueId id) const {
+    const std::vector<ValueId>& params = loop.regions[0].params;
+    return std::find(params.begin(), params.end(), id) != params.end() || is_defined_in(loop, id);
+  }
 };
 
 }  // namespace tessera::tile::gpu

@@ -54,6 +54,12 @@ std::string scheduled_text(const std::string& text, const Options& options = {})
   return printed;
 }
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
 /// The lines of a text that contain one of these, without their arguments.
 std::vector<std::string> names_of(const std::string& text, const std::set<std::string>& wanted) {
   std::vector<std::string> names;
@@ -101,8 +107,33 @@ TEST(AlternateWarpgroups, NotWhere) {
   // The queries of an iteration.
   EXPECT_TRUE(
       is_left(scheduled_text(attention(128, "mul(x, broadcast(cast(i): f16): f16[128, 64])"))));
+  // Queries that are carried from one iteration to the next.
+  std::string carried = replaced(attention(128, "y"), "(l, o) =", "(l, o, z) =");
+  carried = replaced(carried, "64] = 0.0) {", "64] = 0.0, y: f16[128, 64] = x) {");
+  carried = replaced(carried, "values, sum))", "values, sum), add(y, y))");
+  EXPECT_TRUE(is_left(scheduled_text(carried)));
+  // Accumulators that are carried twice: only one of the copies would be waited for.
+  std::string twice = replaced(attention(), "(l, o) =", "(l, o, p) =");
+  twice = replaced(twice, "sum: f32[128, 64] = 0.0) {",
+                   "sum: f32[128, 64] = 0.0, other: f32[128, 64] = 0.0) {");
+  twice = replaced(twice, "yield(add(before, more), dot(cast(w): f16[128, 128], values, sum))",
+                   "all = dot(cast(w): f16[128, 128], values, add(sum, other))\n"
+                   "    yield(add(before, more), all, all)");
+  EXPECT_TRUE(is_left(scheduled_text(twice)));
   // A scan goes through shared memory.
   EXPECT_TRUE(is_left(scheduled_text(attention(128, "x", "w = scan(s) {fn = add, axis = 0}"))));
+}
+
+TEST(AlternateWarpgroups, CopiesStartOnceTheNumberOfKeysIsRead) {
+  std::string text = replaced(attention(), "out: view", "lengths: view i64[?], out: view");
+  text = replaced(text, "row = mul",
+                  "n = reduce(vload(lengths, pid()): i64[1]) {fn = add, axis = 0}\n  row = mul");
+  text = replaced(text, "to dim(k) {axis = 0}", "to n");
+  const std::vector<std::string> names =
+      names_of(scheduled_text(text), {"load_view", "reduce_result", "prefetch_first", "for"});
+  // The last one is that of the loop.
+  EXPECT_EQ(names, (std::vector<std::string>{"load_view", "reduce_result", "load_view",
+                                             "prefetch_first", "for", "reduce_result"}));
 }
 
 }  // namespace
