@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
+#include "tessera/lower/affine.h"
 #include "tessera/lower/lower.h"
 #include "tessera/lower/range.h"
 #include "tessera/lower/target_traits.h"
@@ -123,19 +124,43 @@ class Chooser {
   }
 
   /// Whether neighbours in memory are neighbours along the fold: then it is the fold that is taken
-  /// in tiles.
+  /// in tiles. An index may also select a part of a row, as in part·length + position.
   bool folds_along_memory(const Fold& fold) const {
     bool along = false, across = false;
     for (const Scalar& lift : fold.lift)
       for_each_read(lift, [&](const node::Read& read) {
         if (read.at.empty()) return;
+        const std::int64_t run = folded_run(read.at.back());
         for (const std::string& name : loops_of(nest(), read.at.back())) {
           const Loop* loop = nest().find(name);
           if (loop == nullptr || loop->extent <= 1) continue;
-          (loop->reduces ? along : across) = true;
+          if (loop->reduces)
+            along = true;
+          else
+            across = across || run < kShortRow || stride_of(read.at.back(), name) < run;
         }
       });
     return along && !across;
+  }
+
+  /// Affine form of an index over the loops.
+  std::optional<AffineIndex> affine_index(const Scalar& index) const {
+    AxisExtents extents;
+    for (const Loop& loop : nest().loops) extents[loop.name] = loop.extent;
+    return affine(index, extents, stage_.sizes);
+  }
+  std::int64_t stride_of(const Scalar& index, const std::string& loop) const {
+    const auto form = affine_index(index);
+    return form ? std::abs(form->factor(loop)) : 0;
+  }
+  /// Number of neighbouring elements that a loop of the fold runs over; 0 if none does.
+  std::int64_t folded_run(const Scalar& index) const {
+    const auto form = affine_index(index);
+    std::int64_t run = 0;
+    for (const Loop& loop : nest().loops)
+      if (form && loop.reduces && std::abs(form->factor(loop.name)) == 1)
+        run = std::max(run, loop.extent);
+    return run;
   }
 
   void elements() {
@@ -161,7 +186,7 @@ class Chooser {
       const bool is_across = !has_blocks && !fold->simple() && all >= lanes;
       // A row of sums is a program, or its parts in turn; a block shares short ones among its warps
       // (tile/gpu/row_schedule.h).
-      constexpr std::int64_t kShortRow = 128, kLongRow = 1 << 14;
+      constexpr std::int64_t kLongRow = 1 << 16;
       const bool is_row = has_blocks && fold->simple();
       const std::int64_t folded = vectorize(sums, is_row      ? kLongRow
                                                   : is_across ? 4096 / lanes
@@ -263,6 +288,7 @@ class Chooser {
       neighbours /= 2;
     return neighbours;
   }
+  static constexpr std::int64_t kShortRow = 128;  // elements of a row that a program has for itself
   static constexpr std::int64_t kElements = 256;  // of a program: 8 for each thread of a warp
   /// A window position by position: all that it reads is then on its way at once, and where it
   /// leaves its image is known before the program runs. Gives how many elements a program has best.

@@ -180,6 +180,49 @@ TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
       ::testing::Not(of_parts));
 }
 
+TEST(GpuProgram, RowsOfAnyLengthAndNumber) {
+  // Neither the length nor the number of rows is a multiple of anything; several short rows share a
+  // program, and vectors of rows of a multiple of 16 bytes would leave lanes idle.
+  struct Rows {
+    std::int64_t count, length;
+  };
+  for (const auto& [count, length] : {Rows{11, 97}, {9, 144}, {13, 64}, {21, 33}, {3, 1397}}) {
+    for (const char* type : {"f16", "f32"}) {
+      const auto typed = [&](const std::vector<std::int64_t>& shape, std::uint64_t seed) {
+        const std::string cast = fmt::format("graph(x: f32[{}]) {{ return cast(x) {{to=\"{}\"}} }}",
+                                             fmt::join(shape, ", "), type);
+        return (*interp::run(parsed(cast), {{random_f32(shape, seed)}}, {}))[0].tensor();
+      };
+      const Tensor x = typed({count, length}, 1);
+      const double tolerance = std::string_view(type) == "f16" ? 1e-2 : 2e-5;
+      const std::string head = fmt::format("graph(x: {}[{}, {}]", type, count, length);
+      expect_same_on_gpu({.graph = head + ") { return softmax(x) {axis=1} }",
+                          .inputs = {x},
+                          .options = {},
+                          .tolerance = tolerance});
+      expect_same_on_gpu({.graph = head + ") { return reduce_max(x, [1]) {keepdims=0} }",
+                          .inputs = {x},
+                          .options = {},
+                          .tolerance = tolerance});
+      expect_same_on_gpu(
+          {.graph = head + fmt::format(", s: {0}[{1}], b: {0}[{1}]) {{ return layer_normalization("
+                                       "x, s, b) {{axis=1}} }}",
+                                       type, length),
+           .inputs = {x, typed({length}, 2), typed({length}, 3)},
+           .options = {},
+           .tolerance = tolerance});
+    }
+  }
+}
+
+TEST(GpuProgram, RowsThatFewBlocksWouldShareAreSummedInParts) {
+  const CompileReport report = expect_same_on_gpu(
+      {.graph = "graph(x: f32[20, 7260]) { return reduce_sum(x, [1]) {keepdims=0} }",
+       .inputs = {random_f32({20, 7260}, 1)}});
+  ASSERT_FALSE(report.steps.empty());
+  EXPECT_THAT(report.steps.back().strategy, ::testing::HasSubstr("reduction in"));
+}
+
 TEST(GpuProgram, RunsOnOlderGpusToo) {
   expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
 }

@@ -19,7 +19,9 @@ Block::Block(llvm::Function& function, int threads, bool several)
   ir.SetInsertPoint(entry);
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
   if (several) {
-    which_ = ir.CreateLShr(thread_, i32(kLaneBits));
+    // Tells the compiler that the value is uniform over a warp.
+    which_ = intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                       {i32(-1), ir.CreateLShr(thread_, i32(kLaneBits)), i32(0), i32(31)});
     thread_ = ir.CreateAnd(thread_, i32((1 << kLaneBits) - 1));
   }
   entry_end_ = ir.CreateBr(start);
@@ -96,12 +98,20 @@ llvm::Value* Block::is_first(const Layout& layout) {
 llvm::Value* Block::is_inside(const Layout& layout, const tile::Extents& shape, int reg) {
   llvm::Value* inside = nullptr;
   for (int axis = 0; axis < layout.rank(); ++axis) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
-    if (layout.extent(axis) <= extent) continue;
-    llvm::Value* below = ir.CreateICmpULT(index(layout, axis, reg), i32(extent));
-    inside = both(inside, below);
+    llvm::Value* below = is_below(layout, axis, reg, shape[static_cast<std::size_t>(axis)]);
+    if (below != ir.getTrue()) inside = both(inside, below);
   }
   return inside;
+}
+
+llvm::Value* Block::is_below(const Layout& layout, int axis, int reg, std::int64_t extent) {
+  const std::int64_t first = layout.offset(axis, reg);
+  if (first >= extent) return ir.getFalse();
+  std::int64_t last = first;
+  for (const IndexBit& bit : layout.thread_bits())
+    if (bit.axis == axis) last += std::int64_t{1} << bit.bit;
+  if (last < extent) return ir.getTrue();
+  return ir.CreateICmpULT(index(layout, axis, reg), i32(extent));
 }
 
 llvm::Value* Block::across(llvm::Value* value, int thread_bit) {

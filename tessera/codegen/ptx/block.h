@@ -55,6 +55,9 @@ class Block {
   llvm::Value* is_first(const Layout& layout);
   /// Whether a register holds an element of a tile of this shape, not padding; null: always.
   llvm::Value* is_inside(const Layout& layout, const tile::Extents& shape, int reg);
+  /// Whether the index of a register along an axis is below an extent; a constant where it is
+  /// known.
+  llvm::Value* is_below(const Layout& layout, int axis, int reg, std::int64_t extent);
 
   /// Warp shuffle: the value of the thread whose index differs in this bit.
   llvm::Value* across(llvm::Value* value, int thread_bit);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <map>
+
 #include "tessera/codegen/ptx/functions.h"
 #include "tessera/tile/argument.h"
 
@@ -33,10 +35,27 @@ bool allows_fast_quotients(const tile::Kernel& kernel) {
   return has_half && !has_rounding;
 }
 
+/// Values of which only the results of rounding to 16-bit floats are used.
+std::set<tile::ValueId> rounded_to_half(const tile::gpu::PlannedKernel& planned) {
+  std::map<tile::ValueId, int> casts;
+  tile::for_each_op(planned.kernel, planned.kernel.body, [&](tile::OpId id) {
+    const tile::Operation& op = planned.kernel.ops[id];
+    if (op.code != Code::Cast) return;
+    const DType to = planned.type(op.out[0]).dtype;
+    if (to == DType::F16 || to == DType::BF16) ++casts[op.in[0]];
+  });
+  std::set<tile::ValueId> found;
+  for (const auto& [id, count] : casts)
+    if (count == planned.uses[id]) found.insert(id);
+  return found;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Context& context)
-    : CodeWriter(context), fast_quotients_(options_.triton_abi || allows_fast_quotients(kernel_)) {}
+    : CodeWriter(context),
+      fast_quotients_(options_.triton_abi || allows_fast_quotients(kernel_)),
+      halves_(rounded_to_half(planned_)) {}
 
 void Evaluator::bind_params() {
   const std::vector<int> positions = tile::word_positions(kernel_);
@@ -77,7 +96,8 @@ Pieces Evaluator::elementwise(const Operation& op, std::vector<Pieces> operands)
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
       const bool exact = op.function == Function::Div && !fast_quotients_;
       return emit_function(ir_, op.function, of, operands,
-                           exact ? Precision::Exact : options_.precision);
+                           exact ? Precision::Exact : options_.precision,
+                           halves_.contains(op.out[0]));
     }
     case Code::Cast: return emit_conversion(ir_, operands[0], from, to);
     case Code::Bitcast:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "tessera/codegen/ptx/code_writer.h"
 
@@ -30,6 +31,7 @@ class Evaluator : public CodeWriter {
   void define_view(const Operation& op);
 
   bool fast_quotients_ = false;  // f32 quotients within 2 ulp
+  std::set<ValueId> halves_;     // of which only 16 bits are used
 };
 
 }  // namespace tessera::codegen::ptx

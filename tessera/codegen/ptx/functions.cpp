@@ -41,6 +41,13 @@ llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return fma(power, ir.CreateFMul(lost, constant(kLn2)), power);
 }
 
+/// exp(x) for a result that is rounded to 16 bits: the rounding error of the product is at most
+/// 2^-17 of the result where that is neither 0 nor infinite, of its 8 or 11 bits.
+llvm::Value* half_exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  constexpr double kLog2E = 1.4426950408889634;
+  return power_of_two(ir, ir.CreateFMul(x, llvm::ConstantFP::get(x->getType(), kLog2E)));
+}
+
 /// copysign of a non-negative number, by one bit operation. LLVM's own uses a select.
 llvm::Value* with_sign(llvm::IRBuilderBase& ir, llvm::Value* size, llvm::Value* of) {
   constexpr std::uint32_t kSign = 0x80000000;
@@ -140,10 +147,9 @@ llvm::Value* hyperbolic_tangent(llvm::IRBuilderBase& ir, llvm::Value* x) {
 
 /// GPU implementation of a function of f32; null: the generic one.
 using Own = llvm::Value* (*)(llvm::IRBuilderBase&, llvm::Value*);
-Own own_function(tile::Function function, Precision precision) {
-  const bool fast = precision == Precision::Fast;
+Own own_function(tile::Function function, bool fast, bool is_half) {
   switch (function) {
-    case tile::Function::Exp: return exponential;
+    case tile::Function::Exp: return is_half ? half_exponential : exponential;
     case tile::Function::Exp2: return power_of_two;
     case tile::Function::Erf: return error_function;
     case tile::Function::Rsqrt: return reciprocal_root;
@@ -196,9 +202,10 @@ Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const P
 }
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
-                     std::span<const Pieces> operands, Precision precision) {
+                     std::span<const Pieces> operands, Precision precision, bool is_half) {
   // 22 bits are exact enough for the 11 of f16.
   const bool half = dtype == DType::F16 || dtype == DType::BF16;
+  is_half = is_half || half;
   if (function == tile::Function::Div && dtype == DType::F32 && precision == Precision::Fast) {
     Pieces quotients;
     for (std::size_t i = 0; i < operands[0].size(); ++i)
@@ -206,7 +213,7 @@ Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dty
     return quotients;
   }
   const Own own = dtype == DType::F32 || half
-                      ? own_function(function, dtype == DType::F16 ? Precision::Fast : precision)
+                      ? own_function(function, is_half || precision == Precision::Fast, is_half)
                       : nullptr;
   if (own == nullptr) return emit_map(ir, function, dtype, operands, precision);
   Pieces results;

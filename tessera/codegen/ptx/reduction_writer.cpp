@@ -36,6 +36,11 @@ DType ReductionWriter::part_type(const Operation& fold) const {
   return tile::gpu::widens(fold, dtype(fold.in[0])) ? DType::F32 : dtype(fold.in[0]);
 }
 
+llvm::Value* ReductionWriter::neutral(const Operation& op) {
+  const DType of = part_type(op);
+  return constant(tile::Type::scalar(of), *tile::neutral_of(op.function, of));
+}
+
 ReductionWriter::Elements ReductionWriter::combine(const Operation& op, const Elements& left,
                                                    const Elements& right) {
   if (op.regions.empty()) {
@@ -71,9 +76,15 @@ Pieces ReductionWriter::fused_sums(const Operation& sum, const Layout& layout, c
                                    const std::vector<int>& registers) {
   const Operation& product = *planned_.defining_op(sum.in[0]);
   const Pieces a = tile(product.in[0], layout), b = tile(product.in[1], layout);
+  const auto axis = static_cast<int>(sum.ints[0]);
+  const std::int64_t extent = type(sum.in[0]).shape[static_cast<std::size_t>(axis)];
   Pieces upper;
   for (std::size_t i = 0; i + 1 < level.size(); i += 2) {
     const auto reg = static_cast<std::size_t>(registers[i]);
+    if (block_.is_below(layout, axis, registers[i], extent) != ir_.getTrue()) {  // may be padding
+      upper.push_back(combine(sum, {level[i]}, {level[i + 1]}).front());
+      continue;
+    }
     upper.push_back(ir_.CreateIntrinsic(llvm::Intrinsic::fma, {level[i + 1]->getType()},
                                         {a[reg], b[reg], level[i + 1]}));
   }
@@ -87,7 +98,8 @@ void ReductionWriter::write(const tile::gpu::ReduceInThread& reduce) {
   const int axis = static_cast<int>(op.ints[0]);
   const tile::Extents& shape = type(op.in[0]).shape;
   const Layout& layout = reduce.layout;
-  const bool padded = layout.extent(axis) > shape[static_cast<std::size_t>(axis)];
+  const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
+  const bool padded = tile::gpu::carries_validity(op, type(op.in[0]), layout);
   const bool wide = tile::gpu::widens(op, dtype(op.in[0]));
 
   Fold fold{layout, {}, {}, {}, {}, padded, wide};
@@ -100,10 +112,15 @@ void ReductionWriter::write(const tile::gpu::ReduceInThread& reduce) {
   if (padded) {
     Pieces counts;
     for (int reg = 0; reg < layout.registers(); ++reg)
-      counts.push_back(ir_.CreateICmpULT(block_.index(layout, axis, reg),
-                                         block_.i32(shape[static_cast<std::size_t>(axis)])));
+      counts.push_back(block_.is_below(layout, axis, reg, extent));
     inputs.push_back(std::move(counts));
     fold.types.push_back(DType::Bool);
+  } else if (layout.extent(axis) > extent) {
+    llvm::Value* none = neutral(op);
+    for (int reg = 0; reg < layout.registers(); ++reg) {
+      llvm::Value*& value = inputs.front()[static_cast<std::size_t>(reg)];
+      value = ir_.CreateSelect(block_.is_below(layout, axis, reg, extent), value, none);
+    }
   }
   for (const std::vector<int>& group : groups(layout, axis)) {
     std::vector<Elements> level;

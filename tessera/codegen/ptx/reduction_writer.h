@@ -35,6 +35,7 @@ class ReductionWriter : public CodeWriter {
   using Elements = std::vector<llvm::Value*>;
   Elements combine(const Operation& op, const Elements& left, const Elements& right);
   DType part_type(const Operation& fold) const;  // 16-bit floats are summed in f32
+  llvm::Value* neutral(const Operation& op);     // element of a partial result
   /// One level of a tree over neighbouring elements of a sum of products, by fma.
   Pieces fused_sums(const Operation& sum, const Layout& layout, const Pieces& level,
                     const std::vector<int>& registers);

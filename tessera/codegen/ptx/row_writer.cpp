@@ -20,7 +20,12 @@ void RowWriter::write(const tile::gpu::Versions& versions) {
     for (std::size_t axis = 0; axis < known.inside.size(); ++axis) {
       if (!known.inside[axis]) continue;
       llvm::Value* at = ir_.CreateSExt(scalar(op.in[1 + axis]), ir_.getInt64Ty());
-      all = block_.both(all, ir_.CreateICmpULT(at, view(op.in[0]).extents[axis]));
+      llvm::Value* extent = view(op.in[0]).extents[axis];
+      const tile::Extents& shape = type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
+      all = block_.both(all, ir_.CreateICmpULT(at, extent));
+      if (shape[axis] > 1)
+        all =
+            block_.both(all, ir_.CreateICmpUGE(ir_.CreateSub(extent, at), block_.i64(shape[axis])));
     }
   }
   if (all != nullptr) {
@@ -79,7 +84,7 @@ void RowWriter::write(const tile::gpu::RowVersion& version) {
 void RowWriter::write(const tile::gpu::PartLoop& loop) {
   const tile::CutRows& cut = *mapping_.cut;
   if (loop.is_first)
-    for (const OpId id : loop.folds) partial_[id] = neutral(operation(id));
+    for (const OpId id : loop.folds) partial_[id] = reductions_.neutral(operation(id));
   PartRange range = loop.is_middle ? middle_ : rest_;
   if (loop.is_reversible) {
     llvm::Value* last = ir_.CreateSub(parts_, block_.i32(1));
@@ -121,7 +126,7 @@ void RowWriter::write(const tile::gpu::ReducePart& reduce) {
   const DType of = reductions_.part_type(op);
   if (of != dtype(op.in[0])) level = emit_conversion(ir_, level, dtype(op.in[0]), of);
   if (reduce.is_masked) {
-    llvm::Value* none = neutral(op);
+    llvm::Value* none = reductions_.neutral(op);
     for (int reg = 0; reg < layout.registers(); ++reg) {
       llvm::Value*& value = level[static_cast<std::size_t>(reg)];
       value = ir_.CreateSelect(views_.within_row(layout, axis, reg), value, none);
@@ -140,11 +145,6 @@ void RowWriter::write(const tile::gpu::ReducePart& reduce) {
   }
   llvm::Value*& partial = partial_.at(reduce.op);
   partial = reductions_.combine(op, {partial}, {level.front()}).front();
-}
-
-llvm::Value* RowWriter::neutral(const Operation& op) {
-  const DType of = reductions_.part_type(op);
-  return constant(tile::Type::scalar(of), *tile::neutral_of(op.function, of));
 }
 
 void RowWriter::write(const tile::gpu::FinishParts& finish) {

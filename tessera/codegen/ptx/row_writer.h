@@ -56,7 +56,6 @@ class RowWriter : public CodeWriter {
     llvm::Value* before = nullptr;
   };
   void find_ranges(tile::gpu::RowAlignment alignment);
-  llvm::Value* neutral(const Operation& op);
 
   Evaluator& evaluator_;
   ViewAccess& views_;

@@ -114,6 +114,12 @@ llvm::Value* ViewAccess::within(const Place& place, int reg) {
     const auto at = static_cast<std::size_t>(axis);
     if (place.is_known_inside(at)) continue;
     if (place.known && place.known->inside[at]) continue;
+    // Of a tile within the view, only padding is out of bounds.
+    const auto* start = llvm::dyn_cast<llvm::ConstantInt>(place.start[at]);
+    const auto* extent = llvm::dyn_cast<llvm::ConstantInt>(place.extents[at]);
+    if (start != nullptr && extent != nullptr && !start->isNegative() &&
+        start->getSExtValue() <= extent->getSExtValue() - place.shape[at])
+      continue;
     llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
     llvm::Value* below =
         ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large as unsigned

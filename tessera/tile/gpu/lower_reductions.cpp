@@ -18,12 +18,10 @@ Layout BlockLowering::layout_of_reduction(const Operation& op) const {
 
 std::vector<DType> BlockLowering::types_of_partial_result(const Operation& op,
                                                           const Layout& layout) const {
-  const auto axis = static_cast<std::size_t>(op.ints[0]);
   std::vector<DType> types;
   for (const ValueId in : op.in)
     types.push_back(widens(op, dtype(op.in[0])) ? DType::F32 : dtype(in));
-  if (layout.extent(static_cast<int>(axis)) > type(op.in[0]).shape[axis])
-    types.push_back(DType::Bool);  // validity: padding is skipped
+  if (carries_validity(op, type(op.in[0]), layout)) types.push_back(DType::Bool);
   return types;
 }
 

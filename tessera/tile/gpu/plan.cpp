@@ -241,18 +241,30 @@ Expected<Done> Plan::count_threads() {
   return Done{};
 }
 
-int Plan::run_of(const Extents& shape) const {
+int Plan::run_of(const Extents& shape, int fastest) const {
   const auto width = widths_.find(shape);
   const std::int64_t most = width == widths_.end() ? 4 : 16 / width->second;
-  return static_cast<int>(std::clamp<std::int64_t>(padded_count(shape) / threads_, 1, most));
+  const std::int64_t extent = shape[static_cast<std::size_t>(fastest)];
+  std::int64_t run = std::clamp<std::int64_t>(padded_count(shape) / threads_, 1, most);
+  // Vectors are whole; without them, neighbouring lanes access neighbouring elements.
+  while (extent % run != 0) run /= 2;
+  // Wide vectors leave lanes idle at the end of a short row.
+  const auto held = [&](std::int64_t run) {
+    const std::int64_t along = std::min<std::int64_t>(threads_, held_extent(extent) / run) * run;
+    return (extent + along - 1) / along * along;
+  };
+  while (run > 1 && held(run) * 4 > held(1) * 5) run /= 2;
+  return static_cast<int>(run);
 }
 
 Layout Plan::ordered(const Extents& shape, int fastest) const {
   std::vector<int> order = {fastest};
   for (int axis = static_cast<int>(shape.size()); axis-- > 0;)
     if (axis != fastest) order.push_back(axis);
-  return Layout::blocked(
-      {.shape = shape, .order = std::move(order), .threads = threads_, .run = run_of(shape)});
+  return Layout::blocked({.shape = shape,
+                          .order = std::move(order),
+                          .threads = threads_,
+                          .run = run_of(shape, fastest)});
 }
 
 Layout Plan::standard(const Extents& shape) const {

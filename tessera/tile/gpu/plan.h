@@ -75,7 +75,7 @@ class Plan {
  private:
   Plan(const Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
   Expected<Done> count_threads();
-  int run_of(const Extents& shape) const;
+  int run_of(const Extents& shape, int fastest) const;
   Layout ordered(const Extents& shape, int fastest) const;
   void visit(const Region& region);
   void visit(const Operation& op);

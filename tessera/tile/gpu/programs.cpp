@@ -100,7 +100,11 @@ std::vector<std::pair<OpId, KnownAccess>> known_accesses(const PlannedKernel& pl
     const Extents& shape = planned.type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
     KnownAccess known{.run = run_of(view, planned.plan.access(op), shape),
                       .constant = is_constant(planned, dependences, id)};
-    for (const std::int64_t extent : shape) known.inside.push_back(extent == 1);
+    // The end of a row may be anywhere; the rows of merged programs all exist but for the last
+    // ones.
+    const auto along = static_cast<std::size_t>(contiguous_axis(view));
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      known.inside.push_back(shape[axis] == 1 || axis != along);
     accesses.emplace_back(id, std::move(known));
   }
   return accesses;

@@ -48,12 +48,13 @@ void cut(RowSchedule& rows, const Row& row) {
     rows.part_registers = 64;
     rows.cached_bytes = keep;
   };
-  const std::int64_t half = 112 * kKilo, all = 224 * kKilo;  // of shared memory
-  if (row.bytes > 128 * kKilo) return parts(64 * kKilo, 64, all);
+  const std::int64_t half = 112 * kKilo;  // of shared memory
+  if (row.bytes > 128 * kKilo) return parts(16 * kKilo, 32, half);
   if (row.bytes > half) return parts(32 * kKilo, 64, half);
   if (row.bytes == 64 * kKilo && !row.parameters) return;  // faster if prefetched as a whole
   if (row.bytes > 32 * kKilo) return parts(16 * kKilo, 32, half);
-  if (row.bytes % kAccess == 0 || row.bytes <= 4 * kKilo) return;
+  // Elements of 2 bytes are accessed one by one as fast.
+  if (row.bytes % kAccess == 0 || row.bytes <= 4 * kKilo || row.width < 4) return;
   const auto quarter =
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(row.bytes / 4)));
   parts(quarter, 32, row.bytes + 2 * quarter);
@@ -86,7 +87,11 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     parameters = parameters || !differs;
     loads += tile.count() > 1 ? 1 : 0;
   }
-  constexpr std::int64_t kKilo = 1024, kWarp = 32, kAccess = 16, kMostTogether = 4;
+  constexpr std::int64_t kKilo = 1024, kWarp = 32, kMostTogether = 8;
+  // Vectors of rows of any length are as wide as their alignment.
+  std::int64_t access = 16;
+  while (bytes % access != 0) access /= 2;
+  access = std::max<std::int64_t>(access, width);
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
   cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // one warp
@@ -118,13 +123,13 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
   // accesses each finish at about the same time.
   const auto accesses = [&] {
-    return (bytes * rows.bytes_per_thread + held * kAccess - 1) / (held * kAccess);
+    return (bytes * rows.bytes_per_thread + held * access - 1) / (held * access);
   };
   const auto is_even = [&] {
-    return bytes * rows.bytes_per_thread * 20 >= accesses() * held * kAccess * 19;
+    return bytes * rows.bytes_per_thread * 20 >= accesses() * held * access * 19;
   };
   while (!is_even() && rows.bytes_per_thread < 128) rows.bytes_per_thread *= 2;
-  const std::int64_t row_bytes = accesses() * kAccess;  // of a thread
+  const std::int64_t row_bytes = accesses() * access;  // of a thread
   if (parameters) {
     rows.registers = held <= 2 * kKilo ? 0
                      : row_bytes <= 32 ? 40

@@ -21,9 +21,11 @@ namespace tessera::tile::gpu {
 ///   64 KB     64 bytes, a row prefetched, 0.92    parts of 16 KB by 512 threads, cached, 0.91
 ///   98 KB     parts of 16 KB by 512 threads, cached: 0.62 and 0.67, unaligned rows
 ///   128 KB    parts of 32 KB by 512 threads, 7/8 cached: 0.74 and 0.80
-///   250 KB    parts of 64 KB by 1024 threads, 9/10 cached: 0.61 and 0.72
+///   250 KB    parts of 16 KB by 512 threads, less than half cached: 0.78 and 0.62
 ///
-/// Unaligned rows of 16 KB: parts of a quarter, cached, 0.86 and 0.77.
+/// Rows of any length, drawn (`bench/gpu/drawn_shapes.py rows`): f32 0.9 to 1.0 up to 64 KB; f16
+/// softmax 0.8 to 0.9, layer norm 0.6 to 1.0. A block of one warp is too little work for short
+/// rows: some rows share a warp, and four warps a block.
 struct RowSchedule {
   bool any = false;  // whether the kernel is of this kind
   /// Whether blocks are persistent, with rows of the next programs prefetched: where an SM has no

@@ -177,10 +177,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   made->warp_specialization = specialization_of(*made->planned, options);
   made->fast_erf = options.fast_precision;
   // A program of one warp shares a block with others, if its threads exchange nothing through
-  // shared memory: barriers are per block. A program with the rows of several programs has enough
-  // work of its own.
-  const bool small = !options.block_per_program && made->plan->threads() == kWarp &&
-                     rows.coarsening < kProgramsOfABlock && !made->cut;
+  // shared memory: barriers are per block.
+  const bool small = !options.block_per_program && made->plan->threads() == kWarp && !made->cut;
   made->mapping = {.programs = small ? kProgramsOfABlock : 1,
                    .coarsening = rows.coarsening,
                    .persistent = options.persistent && rows.persistent,

@@ -23,35 +23,53 @@ class Coarsen {
   }
 
  private:
-  /// Axis along which a tile holds the elements of `count` programs; none: it is uniform.
-  std::optional<std::size_t> axis(ValueId id) const {
+  /// Axis along which a tile holds the elements of `count` programs: one that has extent 1 in a
+  /// program, or one that a program does not have.
+  struct RowAxis {
+    std::size_t at = 0;
+    bool is_new = false;
+    bool operator==(const RowAxis&) const = default;
+  };
+  std::optional<RowAxis> axis(ValueId id) const {
     const auto found = axes_.find(id);
     return found == axes_.end() ? std::nullopt : std::optional(found->second);
   }
   const Type& type(ValueId id) const { return kernel_.type(id); }
-  Type widened(Type type, std::size_t axis) const {
-    type.shape[axis] = count_;
-    return type;
+  static Type with_axis(const Type& type, RowAxis axis, std::int64_t extent) {
+    Extents shape = type.shape;
+    if (axis.is_new)
+      shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis.at), extent);
+    else
+      shape[axis.at] = extent;
+    return Type::tile(type.dtype, std::move(shape));
   }
 
-  /// Operand as tiles of `count` programs, along an axis that has extent 1 in one program.
-  ValueId spread(Rewrite& out, ValueId id, std::size_t along) const {
+  /// Operand as tiles of `count` programs.
+  ValueId spread(Rewrite& out, ValueId id, RowAxis along) const {
     if (axis(id)) return out.of(id);
-    return out.emit({.code = Code::Broadcast, .in = {out.of(id)}}, widened(type(id), along));
+    ValueId one = out.of(id);
+    if (along.is_new && type(id).is_tile())
+      one = out.emit({.code = Code::Reshape, .in = {one}}, with_axis(type(id), along, 1));
+    return out.emit({.code = Code::Broadcast, .in = {one}}, with_axis(type(id), along, count_));
   }
 
-  /// The operation on tiles of `count` programs; its results have them along `along`.
-  bool emit(Rewrite& out, const Operation& op, std::vector<ValueId> in, std::size_t along) {
-    const Type& result = type(op.out[0]);
-    if (op.out.size() != 1 || along >= result.shape.size() || result.shape[along] != 1)
-      return false;
+  /// The operation on tiles of `count` programs; its result has them along `along`.
+  bool emit(Rewrite& out, Operation now, RowAxis along) {
+    if (now.out.size() != 1) return false;
+    const ValueId old = now.out[0];
+    const Type& result = type(old);
+    if (along.at >= result.shape.size() + (along.is_new ? 1 : 0)) return false;
+    if (!along.is_new && result.shape[along.at] != 1) return false;
+    // In-bounds marks of a load were for one row.
+    if (now.code == Code::Vload && along.at < now.ints.size()) now.ints[along.at] = 0;
+    out.set(old, out.emit(std::move(now), with_axis(result, along, count_)));
+    axes_[old] = along;
+    return true;
+  }
+  bool emit(Rewrite& out, const Operation& op, std::vector<ValueId> in, RowAxis along) {
     Operation now = op;
     now.in = std::move(in);
-    // In-bounds marks of a load were for one row.
-    if (now.code == Code::Vload && along < now.ints.size()) now.ints[along] = 0;
-    out.set(op.out[0], out.emit(std::move(now), widened(result, along)));
-    axes_[op.out[0]] = along;
-    return true;
+    return emit(out, std::move(now), along);
   }
 
   bool visit(Rewrite& out, const Operation& op) {
@@ -61,9 +79,11 @@ class Coarsen {
       rows_.push_back(op.out[0]);
       return any_ = true;
     }
+    if (std::any_of(op.in.begin(), op.in.end(), [&](ValueId id) { return is_of_row(id); }))
+      return op.code == Code::Assume || number_of_row(out, op);
     if (op.code == Code::Vload || op.code == Code::Vstore) return access(out, op);
     if (std::any_of(op.in.begin(), op.in.end(), [&](ValueId id) { return is_row(id); }))
-      return false;
+      return number_of_row(out, op);
     const auto wide =
         std::find_if(op.in.begin(), op.in.end(), [&](ValueId id) { return axis(id).has_value(); });
     if (wide == op.in.end()) {
@@ -72,7 +92,21 @@ class Coarsen {
       out.copy(op);
       return true;
     }
-    const std::size_t along = *axis(*wide);
+    return of_rows(out, op, *axis(*wide));
+  }
+
+  /// Arithmetic on the number of a program, for what is assumed of it. Other uses are rejected.
+  bool number_of_row(Rewrite& out, const Operation& op) {
+    if (!is_pure(kernel_, op) || !op.regions.empty()) return false;
+    out.copy(op);
+    for (const ValueId id : op.out) {
+      if (type(id).is_tile() || type(id).is_view()) return false;
+      of_rows_.push_back(id);
+    }
+    return true;
+  }
+
+  bool of_rows(Rewrite& out, const Operation& op, RowAxis along) {
     switch (op.code) {
       case Code::Map:
       case Code::Cast:
@@ -84,48 +118,73 @@ class Coarsen {
         }
         return emit(out, op, std::move(in), along);
       }
-      case Code::Broadcast: return emit(out, op, out.of(op.in), along);
+      case Code::Broadcast: {
+        if (type(op.in[0]).is_tile()) return emit(out, op, out.of(op.in), along);
+        Extents ones(1 + type(op.out[0]).shape.size(), 1);
+        ones[0] = count_;
+        const ValueId column = out.emit({.code = Code::Reshape, .in = {out.of(op.in[0])}},
+                                        Type::tile(type(op.in[0]).dtype, ones));
+        return emit(out, op, {column}, along);
+      }
       case Code::Reshape: {
-        const auto to = reshaped(type(op.in[0]).shape, type(op.out[0]).shape, along);
+        const auto to = reshaped(type(op.in[0]).shape, type(op.out[0]).shape, along.at);
         return to && emit(out, op, out.of(op.in), *to);
       }
-      case Code::Permute: {
-        const auto to = std::find(op.ints.begin(), op.ints.end(), static_cast<std::int64_t>(along));
-        return emit(out, op, out.of(op.in), static_cast<std::size_t>(to - op.ints.begin()));
-      }
+      case Code::Permute: return permute(out, op, along);
       case Code::Reduce: {
         const auto reduced = static_cast<std::size_t>(op.ints[0]);
-        if (!op.regions.empty() || reduced == along) return false;
-        return emit(out, op, out.of(op.in), along - (reduced < along ? 1 : 0));
+        if (!op.regions.empty() || (!along.is_new && reduced == along.at)) return false;
+        Operation now = op;
+        now.in = out.of(op.in);
+        if (along.is_new && along.at <= reduced) ++now.ints[0];
+        if (reduced < along.at) --along.at;
+        return emit(out, std::move(now), along);
       }
       default: return false;
     }
   }
 
-  /// Position of an axis of extent 1 after a reshape: after as many elements.
-  static std::optional<std::size_t> reshaped(const Extents& from, const Extents& to,
-                                             std::size_t along) {
+  bool permute(Rewrite& out, const Operation& op, RowAxis along) {
+    Operation now = op;
+    now.in = out.of(op.in);
+    const auto at = static_cast<std::int64_t>(along.at);
+    if (along.is_new) {
+      for (std::int64_t& from : now.ints) from += from >= at ? 1 : 0;
+      now.ints.insert(now.ints.begin(), at);
+      return emit(out, std::move(now), RowAxis{.at = 0, .is_new = true});
+    }
+    along.at =
+        static_cast<std::size_t>(std::find(op.ints.begin(), op.ints.end(), at) - op.ints.begin());
+    return emit(out, std::move(now), along);
+  }
+
+  /// Axis of rows after a reshape: after as many elements. One of extent 1, or else a new one.
+  static std::optional<RowAxis> reshaped(const Extents& from, const Extents& to,
+                                         std::size_t along) {
     const auto before = [](const Extents& shape, std::size_t axis) {
       std::int64_t count = 1;
       for (std::size_t i = 0; i < axis; ++i) count *= shape[i];
       return count;
     };
+    const std::int64_t elements = before(from, along);
     const auto fits = [&](std::size_t axis) {
-      return axis < to.size() && to[axis] == 1 && before(to, axis) == before(from, along);
+      return axis < to.size() && to[axis] == 1 && before(to, axis) == elements;
     };
-    if (fits(along)) return along;
+    if (fits(along)) return RowAxis{along};
     for (std::size_t i = 0; i < to.size(); ++i)
-      if (fits(i)) return i;
+      if (fits(i)) return RowAxis{i};
+    for (std::size_t i = 0; i <= to.size(); ++i)
+      if (before(to, i) == elements) return RowAxis{.at = i, .is_new = true};
     return {};
   }
 
   bool access(Rewrite& out, const Operation& op) {
     const bool writes = op.code == Code::Vstore;
-    std::optional<std::size_t> along;
+    std::optional<RowAxis> along;
     for (std::size_t i = 1; i < op.in.size() - (writes ? 1 : 0); ++i) {
       if (!is_row(op.in[i])) continue;
       if (along) return false;
-      along = i - 1;
+      along = RowAxis{i - 1};
     }
     if (!writes) {
       if (along) return emit(out, op, out.of(op.in), *along);
@@ -133,12 +192,12 @@ class Coarsen {
       return true;
     }
     const ValueId x = op.in.back();
-    if (!along || type(x).shape[*along] != 1 || axis(x).value_or(*along) != *along) return false;
+    if (!along || type(x).shape[along->at] != 1 || axis(x).value_or(*along) != *along) return false;
     Operation now = op;
     now.in = out.of(op.in);
-    now.in.front() = within_grid(out, op.in.front(), *along);
+    now.in.front() = within_grid(out, op.in.front(), along->at);
     now.in.back() = spread(out, x, *along);
-    if (*along < now.ints.size()) now.ints[*along] = 0;
+    if (along->at < now.ints.size()) now.ints[along->at] = 0;
     out.emit(std::move(now));
     return true;
   }
@@ -170,12 +229,16 @@ class Coarsen {
   }
 
   bool is_row(ValueId id) const { return std::find(rows_.begin(), rows_.end(), id) != rows_.end(); }
+  bool is_of_row(ValueId id) const {
+    return std::find(of_rows_.begin(), of_rows_.end(), id) != of_rows_.end();
+  }
 
   const Kernel& kernel_;
   std::int64_t count_;
   bool fits_ = true, any_ = false;
-  std::vector<ValueId> rows_;  // program ids
-  std::map<ValueId, std::size_t> axes_;
+  std::vector<ValueId> rows_;     // program ids
+  std::vector<ValueId> of_rows_;  // numbers that are computed from them
+  std::map<ValueId, RowAxis> axes_;
 };
 
 }  // namespace

@@ -201,15 +201,19 @@ TEST(GpuSchedule, RowsAreDistributedByTheirSize) {
 }
 
 TEST(GpuSchedule, LongRowsAreCutIntoParts) {
-  const auto row = [](int columns, const Options& options = kLooping) {
-    return decided(fmt::format(fmt::runtime(kRow), columns), options);
+  const auto row = [](int columns, const char* dtype = "f16", const Options& options = kLooping) {
+    std::string text = fmt::format(fmt::runtime(kRow), columns);
+    for (std::size_t at = 0; (at = text.find("f16", at)) != std::string::npos; at += 3)
+      text.replace(at, 3, dtype);
+    return decided(text, options);
   };
   EXPECT_THAT(row(50257), HasSubstr("a block of 512 threads: one program\n"));
   EXPECT_THAT(row(50257), HasSubstr("50257 elements in parts of 8192, 114688 bytes cached"));
-  EXPECT_THAT(row(151936), HasSubstr("151936 elements in parts of 32768, 229376 bytes cached"));
-  EXPECT_THAT(row(151936, {.shared_bytes = 99 << 10}), HasSubstr("99328 bytes cached"));
-  EXPECT_THAT(row(8001), HasSubstr("8001 elements in parts of 2048"));
-  EXPECT_THAT(row(8000), Not(HasSubstr("parts")));
+  EXPECT_THAT(row(151936), HasSubstr("151936 elements in parts of 8192, 114688 bytes cached"));
+  EXPECT_THAT(row(151936, "f16", {.shared_bytes = 99 << 10}), HasSubstr("99328 bytes cached"));
+  EXPECT_THAT(row(8001, "f32"), HasSubstr("8001 elements in parts of 2048"));
+  EXPECT_THAT(row(8000, "f32"), Not(HasSubstr("parts")));
+  EXPECT_THAT(row(8001, "f16"), Not(HasSubstr("parts")));  // elements of 2 bytes, one by one
 }
 
 TEST(GpuSchedule, WhatAllProgramsReadIsKnown) {

@@ -76,6 +76,55 @@ TEST(Coarsen, FollowsRowsAlongAnyAxis) {
   EXPECT_NE(text.find("f32[16, 4] = mul"), std::string::npos) << text;
 }
 
+TEST(Coarsen, AddsAnAxisToTilesAndNumbersOfARow) {
+  const Kernel found = by_four(parsed_kernel(
+      R"(kernel rows(x: view f32[?, 97], w: view f32[97], out: view f32[?, 97], means: view f32[?]) {
+           row: i64 = pid() {axis = 0}
+           end: i64 = dim(x) {axis = 0}
+           within: bool = lt(row, end)
+           assume(within)
+           t: f32[1, 97] = vload(x, row, 0)
+           r: f32[97] = reshape(t)
+           s: f32 = reduce(r) {fn = add, axis = 0}
+           m: f32 = div(s, 97.0)
+           all: f32[97] = broadcast(m)
+           d: f32[97] = sub(r, all)
+           ws: f32[97] = vload(w, 0)
+           p: f32[97] = mul(d, ws)
+           o: f32[1, 97] = reshape(p)
+           one: f32[1] = broadcast(m)
+           vstore(means, row, one)
+           vstore(out, row, 0, o)
+         })"));
+  const Kernel wanted = simplify(parsed_kernel(
+      R"(kernel rows(x: view f32[?, 97], w: view f32[97], out: view f32[?, 97], means: view f32[?]) {
+           group: i64 = pid() {axis = 0}
+           row: i64 = mul(group, 4)
+           t: f32[4, 97] = vload(x, row, 0)
+           s: f32[4] = reduce(t) {fn = add, axis = 1}
+           m: f32[4] = div(s, 97.0)
+           column: f32[4, 1] = reshape(m)
+           all: f32[4, 97] = broadcast(column)
+           d: f32[4, 97] = sub(t, all)
+           ws: f32[97] = vload(w, 0)
+           wr: f32[1, 97] = reshape(ws)
+           wb: f32[4, 97] = broadcast(wr)
+           p: f32[4, 97] = mul(d, wb)
+           means_at: *f32 = base(means)
+           have: i64 = dim(means) {axis = 0}
+           count: i64 = npid() {axis = 0}
+           end: i64 = min(have, count)
+           bounded: view f32[?] = view(means_at, end)
+           vstore(bounded, row, m)
+           out_at: *f32 = base(out)
+           rows: i64 = dim(out) {axis = 0}
+           last: i64 = min(rows, count)
+           of_grid: view f32[?, 97] = view(out_at, last)
+           vstore(of_grid, row, 0, p)
+         })"));
+  EXPECT_TRUE(same(found, wanted)) << to_text(found);
+}
+
 TEST(Coarsen, LeavesWhatIsNotRowsOfViews) {
   // The number of a program is computed with.
   expect_not_coarsened(R"(kernel blocks(x: view f32[?], out: view f32[?]) {
@@ -83,6 +132,15 @@ TEST(Coarsen, LeavesWhatIsNotRowsOfViews) {
                       at: i64 = mul(p, 64)
                       t: f32[64] = vload(x, at)
                       vstore(out, at, t)
+                    })");
+  // Rows are computed with, beyond what is assumed of them.
+  expect_not_coarsened(R"(kernel evens(x: view f32[?, 8], out: view f32[?, 8]) {
+                      p: i64 = pid() {axis = 0}
+                      within: bool = lt(p, 100)
+                      assume(within)
+                      row: i64 = add(p, p)
+                      t: f32[1, 8] = vload(x, row, 0)
+                      vstore(out, p, 0, t)
                     })");
   // All programs write one place.
   expect_not_coarsened(R"(kernel last(x: view f32[?, 8], out: view f32[8]) {
