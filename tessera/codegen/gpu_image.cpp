@@ -72,8 +72,15 @@ Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) 
   return Done{};
 }
 
+PtxOptions program_ptx_options(PtxOptions options, const LaunchFacts& launches) {
+  options.alignment = launches.alignment;
+  options.programmatic_launch = options.target == PtxTarget::Sm90a;
+  options.constants = launches.constants;
+  return options;
+}
+
 Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
-                                   std::span<const std::int64_t> alignments,
+                                   std::span<const LaunchFacts> launches,
                                    const machine::Machine& gpu, const ImageOptions& options) {
   TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
               runtime::ObjectCache::open_unless_empty(options.kernel.cache));
@@ -83,9 +90,8 @@ Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
               in_parallel<Made>(
                   kernels.size(),
                   [&](std::size_t i) {
-                    PtxOptions own = ptx;
-                    own.alignment = alignments[i];
-                    return made(kernels[i], own, cache ? &*cache : nullptr);
+                    return made(kernels[i], program_ptx_options(ptx, launches[i]),
+                                cache ? &*cache : nullptr);
                   },
                   {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t) {
                      if (options.progress) options.progress(++done);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/codegen/gpu_image.h"
+#include "tessera/tile/argument.h"
 
 namespace tessera::program {
 namespace {
@@ -54,8 +55,8 @@ Expected<std::int64_t> add_cpu_code(const CompileOptions& options, Draft& draft)
 Expected<std::int64_t> add_cuda_code(const CompileOptions& options, Draft& draft) {
   const std::vector<tile::Kernel> kernels = kernels_of(draft);
   TESSERA_TRY(codegen::GpuImage image,
-              codegen::build_gpu_image(kernels, launch_alignments(draft.program), options.machine,
-                                       image_options(options, kernels.size())));
+              codegen::build_gpu_image(kernels, launch_facts(draft.program, draft.kernels),
+                                       options.machine, image_options(options, kernels.size())));
   runtime::Program& program = draft.program;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     image.kernels[k].name = std::move(program.kernels[k].name);
@@ -77,16 +78,30 @@ constexpr Backend kCudaBackend{.lowerings = cuda_lowerings,
 
 }  // namespace
 
-std::vector<std::int64_t> launch_alignments(const runtime::Program& program) {
-  std::vector<std::int64_t> alignments(program.kernels.size(), runtime::kAlignment);
+std::vector<codegen::LaunchFacts> launch_facts(
+    const runtime::Program& program, std::span<const std::shared_ptr<const tile::Kernel>> kernels) {
+  std::vector<codegen::LaunchFacts> facts(kernels.size(), {.alignment = runtime::kAlignment});
   for (const runtime::Step& step : program.steps) {
     const auto* launch = std::get_if<runtime::step::Launch>(&step);
     if (launch == nullptr) continue;
-    std::int64_t& alignment = alignments[launch->kernel];
-    for (const auto& patch : launch->patches)
-      alignment = std::gcd(std::gcd(alignment, patch.at.offset), patch.at.per_round);
+    codegen::LaunchFacts& of = facts[launch->kernel];
+    const std::vector<int> positions = tile::word_positions(*kernels[launch->kernel]);
+    std::vector<bool> constants(positions.size() - 1, false);
+    for (const auto& patch : launch->patches) {
+      of.alignment = std::gcd(std::gcd(of.alignment, patch.at.offset), patch.at.per_round);
+      const auto found = std::ranges::find(positions, static_cast<int>(patch.word));
+      if (found < positions.end() - 1)
+        constants[static_cast<std::size_t>(found - positions.begin())] =
+            program.values[patch.at.value].home == runtime::Value::Home::Weight;
+    }
+    if (of.constants.empty()) {
+      of.constants = std::move(constants);
+      continue;
+    }
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      of.constants[i] = of.constants[i] && constants[i];
   }
-  return alignments;
+  return facts;
 }
 
 const Backend& backend_of(const machine::Machine& machine) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/image.h"
 #include "tessera/program/draft.h"
 #include "tessera/program/lowerings.h"
@@ -21,9 +22,10 @@ struct Backend {
 };
 const Backend& backend_of(const machine::Machine& machine);
 
-/// Largest power of two, at most runtime::kAlignment, that divides all addresses that a kernel is
-/// launched with; by kernel.
-std::vector<std::int64_t> launch_alignments(const runtime::Program& program);
+/// Properties of the launches of each kernel of a program: the largest power of two, at most
+/// runtime::kAlignment, that divides all addresses, and the parameters that are always weights.
+std::vector<codegen::LaunchFacts> launch_facts(
+    const runtime::Program& program, std::span<const std::shared_ptr<const tile::Kernel>> kernels);
 
 /// Code generation options for a program of `count` kernels.
 codegen::ImageOptions image_options(const CompileOptions& options, std::size_t count);

@@ -70,6 +70,7 @@ struct Fiber {
   std::vector<Copy> open;
   std::deque<std::vector<Read>> products;  // of a warpgroup's first thread
   std::vector<Read> reads;
+  bool has_awaited = false;  // the grids before this one
 };
 
 /// The last accesses of a byte of memory by threads of the block that runs.
@@ -87,6 +88,8 @@ struct Machine {
   std::vector<Fiber> fibers;
   ucontext_t scheduler = {};
   std::size_t current = 0;
+  bool is_dependent = false;                                       // the grid before may still run
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> constants;  // memory that no grid writes
   bool eager = false;                         // copies happen as early as they may
   std::map<std::uint64_t, Meeting> meetings;  // by address
   std::int64_t program[3] = {}, programs[3] = {};
@@ -255,6 +258,16 @@ void together(Fiber* lanes, const std::string& name) {
   }
 }
 
+/// Reports an access of global memory that the grid before may still write or read.
+void check_awaited(const Fiber& fiber, std::uint64_t address) {
+  if (fiber.has_awaited) return;
+  const auto contains = [&](const auto& range) {
+    return address >= range.first && address < range.second;
+  };
+  if (std::ranges::none_of(machine->constants, contains))
+    machine->problem = "global memory is accessed before grids are awaited";
+}
+
 void finish(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
     std::memset(copy.to, 0, copy.room);
@@ -331,12 +344,15 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
   } else if (has("mbarrier.arrive.noinc")) {
     machine->meetings[arguments[0]].late.push_back({std::move(fiber.open)});
     fiber.open.clear();
+  } else if (has("mbarrier.expect_more")) {
+    machine->meetings[arguments[0]].bytes += as<std::int32_t>(arguments[1]);
   } else if (has("mbarrier.expect")) {
     Meeting& meeting = machine->meetings[arguments[0]];
     meeting.bytes += as<std::int32_t>(arguments[1]);
     arrive(meeting);
   } else if (has("map.copy")) {
     const Map& map = *as<const Map*>(arguments[1]);
+    check_awaited(fiber, map.shape.base);
     const std::vector<Copy> copies = box_at(map, arguments[0], arguments + 3);
     if (machine->eager) finish(copies);
     const auto bytes = static_cast<std::int64_t>(copies.size() * map.width);
@@ -350,6 +366,7 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     const int bytes = name.ends_with(".s") ? as<std::int32_t>(arguments[2]) : 16;
     if (bytes < 0 || bytes > 16 || arguments[0] % 16 != 0 || arguments[1] % 16 != 0)
       machine->problem = "a misaligned copy";
+    if (bytes > 0) check_awaited(fiber, arguments[1]);
     fiber.open.push_back({as<char*>(arguments[0]), as<const char*>(arguments[1]), bytes});
     if (machine->eager) finish(fiber.open);
   } else if (has("commit.group")) {
@@ -388,7 +405,9 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     if (end != std::string::npos) std::copy_n(arguments, std::stoul(name.substr(end + 1)), results);
   } else if (has("wgmma.pin")) {
     std::copy_n(arguments, std::stoul(name.substr(name.find("pin.") + 4)), results);
-  } else if (has("membar") || has("fence")) {
+  } else if (has("grid.await")) {
+    fiber.has_awaited = true;
+  } else if (has("membar") || has("fence") || has("grid.launch_dependents")) {
   } else {
     return false;
   }
@@ -413,7 +432,8 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
 /// Called before each load and store of global and shared memory: they are aligned, and two threads
 /// that access a byte, one of them writing, must be ordered. Writes of the same byte by several
 /// threads are not reported: they may write the same value.
-void access(std::uint64_t address, std::uint32_t bytes, bool writes) {
+void access(std::uint64_t address, std::uint32_t bytes, bool writes, bool is_global) {
+  if (is_global) check_awaited(machine->fibers[machine->current], writes ? 0 : address);
   if (std::has_single_bit(bytes) && address % bytes != 0) {
     machine->problem = fmt::format("{} bytes at {:#x}: a misaligned access", bytes, address);
     machine->fibers[machine->current].wait = Wait::Done;  // the access itself could crash
@@ -538,6 +558,7 @@ void run_block(bool backwards) {
     fiber.open.clear();
     fiber.products.clear();
     fiber.reads.clear();
+    fiber.has_awaited = !machine->is_dependent;
   }
   const std::size_t threads = machine->fibers.size(), each = std::min(threads, kGroup);
   const std::size_t groups = threads / each;
@@ -556,8 +577,9 @@ void run_block(bool backwards) {
 void report_accesses(llvm::Function& function) {
   llvm::Module& module = *function.getParent();
   llvm::IRBuilder<> ir(module.getContext());
-  const llvm::FunctionCallee report = module.getOrInsertFunction(
-      "tessera_access", ir.getVoidTy(), ir.getInt64Ty(), ir.getInt32Ty(), ir.getInt1Ty());
+  const llvm::FunctionCallee report =
+      module.getOrInsertFunction("tessera_access", ir.getVoidTy(), ir.getInt64Ty(), ir.getInt32Ty(),
+                                 ir.getInt1Ty(), ir.getInt1Ty());
   std::vector<llvm::Instruction*> found;
   for (llvm::Instruction& instruction : llvm::instructions(function))
     if (llvm::isa<llvm::LoadInst, llvm::StoreInst>(instruction)) found.push_back(&instruction);
@@ -569,7 +591,8 @@ void report_accesses(llvm::Function& function) {
     const auto bytes = static_cast<std::uint32_t>(
         module.getDataLayout().getTypeStoreSize(llvm::getLoadStoreType(instruction)));
     ir.CreateCall(report, {ir.CreatePtrToInt(pointer, ir.getInt64Ty()), ir.getInt32(bytes),
-                           ir.getInt1(llvm::isa<llvm::StoreInst>(instruction))});
+                           ir.getInt1(llvm::isa<llvm::StoreInst>(instruction)),
+                           ir.getInt1(space == ptx::kGlobal)});
   }
 }
 
@@ -647,6 +670,28 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
   module.getNamedMetadata("nvvm.annotations")->eraseFromParent();
 }
 
+/// Names and bytes of the tables of a module in global memory, which are never written; makes them
+/// visible.
+std::vector<std::pair<std::string, std::uint64_t>> global_tables(llvm::Module& module) {
+  std::vector<std::pair<std::string, std::uint64_t>> tables;
+  for (llvm::GlobalVariable& variable : module.globals()) {
+    if (variable.getAddressSpace() != ptx::kGlobal) continue;
+    variable.setLinkage(llvm::GlobalValue::ExternalLinkage);
+    tables.emplace_back(variable.getName().str(),
+                        module.getDataLayout().getTypeAllocSize(variable.getValueType()));
+  }
+  return tables;
+}
+
+/// Rounding to bf16 where the CPU has no instruction for it: g++ 12 comes without these functions
+/// of the compiler's run-time library. A bf16 is returned as an f16 is, in a vector register.
+_Float16 float_to_bf16(float x) {
+  return std::bit_cast<_Float16>(to_bfloat16(x).bits);
+}
+_Float16 double_to_bf16(double x) {
+  return std::bit_cast<_Float16>(to_bfloat16(static_cast<float>(x)).bits);
+}
+
 Diagnostic problem_of(llvm::Error error) {
   return Diagnostic{.id = "emulator", .message = llvm::toString(std::move(error))};
 }
@@ -661,6 +706,7 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   TESSERA_TRY(PtxModule made, ptx_module_of(kernel, *context, options.ptx));
   Machine state;
   instrument(*made.module, made.kernel, state.names);
+  const auto tables = global_tables(*made.module);
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit) return problem_of(jit.takeError());
   made.module->setDataLayout((*jit)->getDataLayout());
@@ -670,12 +716,21 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
                                                        llvm::JITSymbolFlags::Exported};
   symbols[(*jit)->mangleAndIntern("tessera_access")] = {llvm::orc::ExecutorAddr::fromPtr(&access),
                                                         llvm::JITSymbolFlags::Exported};
+  symbols[(*jit)->mangleAndIntern("__truncsfbf2")] = {
+      llvm::orc::ExecutorAddr::fromPtr(&float_to_bf16), llvm::JITSymbolFlags::Exported};
+  symbols[(*jit)->mangleAndIntern("__truncdfbf2")] = {
+      llvm::orc::ExecutorAddr::fromPtr(&double_to_bf16), llvm::JITSymbolFlags::Exported};
   if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)))
     return problem_of(std::move(error));
   if (auto error = (*jit)->addIRModule({std::move(made.module), std::move(context)}))
     return problem_of(std::move(error));
   auto entry = (*jit)->lookup("tessera_run");
   if (!entry) return problem_of(entry.takeError());
+  for (const auto& [name, bytes] : tables) {
+    auto table = (*jit)->lookup(name);
+    if (!table) return problem_of(table.takeError());
+    state.constants.emplace_back(table->getValue(), table->getValue() + bytes);
+  }
 
   std::vector<std::uint64_t> words = tile::words_of(arguments);
   words.push_back(static_cast<std::uint64_t>(grid[0]));  // read where blocks have several programs
@@ -691,6 +746,14 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   state.kernel = entry->toPtr<void (*)(const std::uint64_t*)>();
   state.words = words.data();
   state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));
+  state.is_dependent = options.ptx.programmatic_launch;
+  for (std::size_t i = 0; i < options.ptx.constants.size(); ++i)
+    if (options.ptx.constants[i]) {
+      // With the rest of the chunks of 16 bytes that unaligned vectors are combined from.
+      const auto begin = reinterpret_cast<std::uint64_t>(arguments[i].data);
+      const std::uint64_t end = begin + static_cast<std::uint64_t>(arguments[i].bytes);
+      state.constants.emplace_back(begin / 16 * 16, (end + 15) / 16 * 16);
+    }
   machine = &state;
   std::copy(grid.begin(), grid.end(), state.programs);
   // Few blocks, where blocks go on with further programs.

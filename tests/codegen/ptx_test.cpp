@@ -208,6 +208,7 @@ TEST(Ptx, MultipliesMatricesOfAnyShape) {
                DType::F16, DType::F32, 32, 16, 512, {32, 16, 256}},  // a loop along k in a product
        }) {
     expect_multiplied(c);
+    expect_multiplied(c, {.programmatic_launch = true, .constants = {false, true, false}});
   }
 }
 

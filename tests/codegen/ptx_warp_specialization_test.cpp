@@ -13,6 +13,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const PtxOptions kLooping = {.persistent = true}, kMapping = {.persistent = true, .maps = true};
+/// The second operand is known to be written by no grid.
+PtxOptions with_constants(PtxOptions options) {
+  options.programmatic_launch = true;
+  options.constants = {false, true, false};
+  return options;
+}
 
 TEST(PtxWarpSpecialization, ProducerThreadsCopyForConsumers) {
   const auto kernel = examples::matmul(DType::BF16, DType::BF16, {128, 256, 64});
@@ -76,7 +82,10 @@ TEST(SlowPtxWarpSpecialization, MultiplyMatricesOfAnyShape) {
            MatmulCase{DType::F16, DType::F32, 64, 64, 0, {64, 64, 32}},  // none
        }) {
     EXPECT_THAT(ptx_text(c.kernel(), kLooping), HasSubstr("mbarrier"));
-    for (const PtxOptions& options : {kLooping, kMapping}) expect_multiplied(c, options);
+    for (const PtxOptions& options : {kLooping, kMapping}) {
+      expect_multiplied(c, options);
+      expect_multiplied(c, with_constants(options));
+    }
   }
 }
 

@@ -70,13 +70,13 @@ CompileReport expect_same_on_gpu(const Case& one) {
   const auto loaded = runtime::LoadedProgram::load(compiled->program);
   EXPECT_TRUE(loaded) << to_string(loaded.error());
   if (!loaded) return {};
-  const std::vector<std::int64_t> alignments = launch_alignments(compiled->program);
+  const std::vector<codegen::LaunchFacts> launches =
+      launch_facts(compiled->program, compiled->kernels);
   runtime::SessionOptions emulated{.host = engine::interpreter_host()};
   emulated.emulate = [&](const runtime::step::Launch& launch,
                          std::span<const std::uint64_t> words) {
     const tile::Kernel& kernel = *compiled->kernels[launch.kernel];
-    codegen::PtxOptions own = ptx;
-    own.alignment = alignments[launch.kernel];
+    const codegen::PtxOptions own = codegen::program_ptx_options(ptx, launches[launch.kernel]);
     return codegen::emulate(kernel, launch_arguments(kernel, launch, words), launch.grid,
                             {.ptx = own});
   };

@@ -349,11 +349,10 @@ void AsyncCopy::copy_in_turn(const Origin& source) {
   });
 }
 
-void AsyncCopy::copy_iteration(const Operation& op, const LoopPipeline& pipeline, const Copy& copy,
+void AsyncCopy::copy_iteration(const Operation& op, const Operands& operands, const Copy& copy,
                                const std::function<void(CopiedBy)>& then) {
   std::vector<Origin> sources;
-  for (const StagedOperand& staged : pipeline.operands)
-    sources.push_back(origin_of(op, staged, copy));
+  for (const StagedOperand& staged : operands) sources.push_back(origin_of(op, staged, copy));
   // Copies by threads where tensor maps could not be encoded are rare.
   const bool is_rare = mapping_.maps > 0;
   const auto chunks = [&](bool whole) {
@@ -386,13 +385,16 @@ void AsyncCopy::copy_iteration(const Operation& op, const LoopPipeline& pipeline
 
 // Shared memory written by cp.async is visible to wgmma once the copy group is complete; that
 // written by stores needs a proxy fence.
-void AsyncCopy::prefetch_iteration(const Operation& op, const LoopPipeline& pipeline,
-                                   const Copy& copy, bool is_published) {
+void AsyncCopy::prefetch_iteration(const Operation& op, const Operands& operands, const Copy& copy,
+                                   bool is_published) {
   block_.when(ir_.CreateICmpSLT(copy.index, bounds_.range_of(op).to), [&] {
-    copy_iteration(op, pipeline, copy, [&](CopiedBy by) {
+    copy_iteration(op, operands, copy, [&](CopiedBy by) {
       if (is_published && by == CopiedBy::Elements) block_.publish();
     });
   });
+}
+
+void AsyncCopy::commit() {
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }
 

@@ -28,22 +28,31 @@ class AsyncCopy : public CodeWriter {
     llvm::Value *aligned = nullptr, *whole = nullptr;
   };
   Conditions conditions_of(const Operation& loop, const LoopPipeline& pipeline);
+  using Operands = std::vector<StagedOperand>;
   struct Copy {
     llvm::Value* index;
     llvm::Value* stage;  // byte offset
     Conditions fits;
   };
-  /// Starts the copies of an iteration, if there is one, as a group. `is_published`: matmuls by
-  /// wgmma will read them.
-  void prefetch_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
+  /// Starts the copies of an iteration, if there is one. `is_published`: matmuls by wgmma will
+  /// read them.
+  void prefetch_iteration(const Operation& loop, const Operands& operands, const Copy& copy,
                           bool is_published);
+  /// Ends the group of copies of an iteration.
+  void commit();
   enum class CopiedBy : std::uint8_t { Chunks, Elements };
   /// `then` runs after all copies are issued.
-  void copy_iteration(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
+  void copy_iteration(const Operation& loop, const Operands& operands, const Copy& copy,
                       const std::function<void(CopiedBy)>& then);
-  /// Copies by TMA: one thread issues the copies of all operands.
+  /// Copies by TMA: one thread issues the copies of these operands, and arrives at the mbarrier
+  /// with the last ones of a stage.
+  struct BoxCopy {
+    const Operands& operands;
+    llvm::Value* mbarrier = nullptr;
+    bool is_last = true;
+  };
   void copy_boxes(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
-                  llvm::Value* arrived);
+                  const BoxCopy& boxes);
 
  private:
   /// Source and destination of the copies of one iteration.

@@ -53,6 +53,11 @@ void BlockWriter::write() {
 
 namespace {
 
+template <class One>
+constexpr bool kIsWrittenHere =
+    std::is_same_v<One, gpu::Barrier> || std::is_same_v<One, gpu::LaunchDependents> ||
+    std::is_same_v<One, gpu::AwaitGrids> || std::is_same_v<One, gpu::Yield>;
+
 /// The writer that has a method for the instruction.
 template <class One, class First, class... Rest>
 void write_by(const One& one, First& first, Rest&... rest) {
@@ -69,12 +74,16 @@ Pieces BlockWriter::write(const gpu::Body& body) {
   for (const gpu::Instruction& instruction : body) {
     if (std::holds_alternative<gpu::Barrier>(instruction)) {
       block_.barrier();
+    } else if (std::holds_alternative<gpu::LaunchDependents>(instruction)) {
+      block_.special("grid.launch_dependents", {});
+    } else if (std::holds_alternative<gpu::AwaitGrids>(instruction)) {
+      block_.special("grid.await", {});
     } else if (const auto* yield = std::get_if<gpu::Yield>(&instruction)) {
       yielded_ = loops_.yielded(*yield);
     } else {
       std::visit(
           [&]<class One>(const One& one) {
-            if constexpr (!std::is_same_v<One, gpu::Barrier> && !std::is_same_v<One, gpu::Yield>)
+            if constexpr (!kIsWrittenHere<One>)
               write_by(one, evaluator_, moves_, reductions_, scans_, views_, pointers_, stores_,
                        matmuls_, loops_, rows_, persistent_, specialized_);
           },

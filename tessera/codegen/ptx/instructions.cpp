@@ -35,6 +35,10 @@ class Expansion {
   void run() {
     if (words_[0] == "mbarrier" || words_[0] == "map") return on_barrier();
     if (words_[0] == "div") return divide();
+    if (words_[0] == "grid")
+      return replace(
+          words_[1] == "await" ? "griddepcontrol.wait;" : "griddepcontrol.launch_dependents;", {},
+          0);
     if (words_[0] == "fence") return replace("fence.proxy.async.shared::cta;", {}, 0);
     if (words_[1] == "fence") return replace("wgmma.fence.sync.aligned;", {}, 0);
     if (words_[1] == "commit") return replace("wgmma.commit_group.sync.aligned;", {}, 0);
@@ -96,6 +100,8 @@ class Expansion {
     }
     const std::size_t rank = operands.size() - 3;  // of the position in a map
     std::string text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
+    if (words_[1] == "expect_more")
+      text = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;";
     if (words_[0] == "map") {
       text = fmt::format(
           "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes "

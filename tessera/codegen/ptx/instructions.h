@@ -27,10 +27,14 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///   wgmma.wait.N.COUNT…(x…) -> x waits until at most N groups are pending; the kinds of x follow
 ///   mbarrier.wait(at, parity)    waits for the end of the phase of this parity, 0 at first
 ///   mbarrier.expect(at, bytes)   arrives; the phase also waits for so many bytes
+///   mbarrier.expect_more(at, bytes)
+///                                the phase also waits for so many bytes
 ///   map.copy(to, map, at, place…)
 ///                                TMA copy of the box of a tensor map (PtxKernel::maps) at a
 ///                                position, innermost axis first, to shared memory; completes its
 ///                                bytes at an mbarrier
+///   grid.await()                 waits until the grids that this one depends on are complete
+///   grid.launch_dependents()     lets the blocks of the next grid be scheduled
 ///   div.full(x, y) -> x / y      of f32, within 2 ulp over the whole range
 constexpr const char* kSpecial = "tessera.";
 

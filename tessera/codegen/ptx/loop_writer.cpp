@@ -15,20 +15,39 @@ llvm::Value* LoopWriter::OpenLoop::further(Block& block, int by_stages) const {
                          ir.CreateAdd(stage, block.i32(by)));
 }
 
-void LoopWriter::write(const tile::gpu::PrefetchFirst& prefetch) {
-  const Operation& op = operation(prefetch.loop);
-  OpenLoop& loop = loops_[prefetch.loop];
-  loop = {.range = bounds_.range_of(op), .stages = prefetch.stages};
-  const LoopPipeline& pipeline = loop.stages.pipeline;
-  loop.fits = copies_.conditions_of(op, pipeline);
-  copies_.place_stages(loop.stages);
+void LoopWriter::open(OpId id, const tile::gpu::Stages& stages) {
+  const Operation& op = operation(id);
+  OpenLoop& loop = loops_[id];
+  loop = {.range = bounds_.range_of(op), .stages = stages};
+  loop.fits = copies_.conditions_of(op, stages.pipeline);
+  copies_.place_stages(stages);
   block_.barrier();  // previous contents have been read
-  for (int stage = 0; stage < loop.stages.in_flight(); ++stage)
-    copies_.prefetch_iteration(op, pipeline,
-                               {.index = bounds_.later(loop.range, loop.range.from, stage),
-                                .stage = block_.i32(stage * pipeline.bytes),
-                                .fits = loop.fits},
-                               prefetch.is_published);
+}
+
+void LoopWriter::prefetch(OpId id, int stage, const AsyncCopy::Operands& operands,
+                          bool is_published) {
+  const OpenLoop& loop = loops_.at(id);
+  copies_.prefetch_iteration(operation(id), operands,
+                             {.index = bounds_.later(loop.range, loop.range.from, stage),
+                              .stage = block_.i32(stage * loop.stages.pipeline.bytes),
+                              .fits = loop.fits},
+                             is_published);
+}
+
+void LoopWriter::write(const tile::gpu::PrefetchConstants& prefetch) {
+  open(prefetch.loop, prefetch.stages);
+  const auto constants = split_operands(prefetch.stages.pipeline, prefetch.loads).first;
+  for (int stage = 0; stage < prefetch.stages.in_flight(); ++stage)
+    this->prefetch(prefetch.loop, stage, constants, prefetch.is_published);
+}
+
+void LoopWriter::write(const tile::gpu::PrefetchFirst& prefetch) {
+  if (prefetch.constants.empty()) open(prefetch.loop, prefetch.stages);
+  const auto others = split_operands(prefetch.stages.pipeline, prefetch.constants).second;
+  for (int stage = 0; stage < prefetch.stages.in_flight(); ++stage) {
+    this->prefetch(prefetch.loop, stage, others, prefetch.is_published);
+    copies_.commit();
+  }
 }
 
 void LoopWriter::write(const tile::gpu::AwaitCopies& await) {
@@ -59,11 +78,12 @@ void LoopWriter::write(const tile::gpu::PrefetchNext& prefetch) {
   const OpenLoop& loop = loops_.at(prefetch.loop);
   const int ahead = loop.stages.in_flight() + prefetch.further;
   llvm::Value* index = loop.index == nullptr ? loop.range.from : loop.index;
-  copies_.prefetch_iteration(operation(prefetch.loop), loop.stages.pipeline,
+  copies_.prefetch_iteration(operation(prefetch.loop), loop.stages.pipeline.operands,
                              {.index = bounds_.later(loop.range, index, ahead),
                               .stage = loop.further(block_, ahead),
                               .fits = loop.fits},
                              prefetch.is_published);
+  copies_.commit();
 }
 
 void LoopWriter::write(const tile::gpu::ForLoop& of) {

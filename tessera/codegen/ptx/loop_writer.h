@@ -16,6 +16,7 @@ class LoopWriter : public CodeWriter {
   void write(const tile::gpu::WhileLoop& loop);
   void write(const tile::gpu::Branch& branch);
   Pieces yielded(const tile::gpu::Yield& yield) { return flat(yield.values); }
+  void write(const tile::gpu::PrefetchConstants& prefetch);
   void write(const tile::gpu::PrefetchFirst& prefetch);
   void write(const tile::gpu::AwaitCopies& await);
   void write(const tile::gpu::PrefetchNext& prefetch);
@@ -36,6 +37,12 @@ class LoopWriter : public CodeWriter {
   const OpenLoop& open_loop(OpId id) const { return loops_.at(id); }
 
  private:
+  /// Starts to write a pipelined loop: its bounds, its stages, and a barrier before they are
+  /// filled.
+  void open(OpId loop, const tile::gpu::Stages& stages);
+  /// Copies of one of the first iterations.
+  void prefetch(OpId loop, int stage, const AsyncCopy::Operands& operands, bool is_published);
+
   LoopBounds& bounds_;
   AsyncCopy& copies_;
   BodyWriter& bodies_;

@@ -129,6 +129,8 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
           .threads = options.threads,
           .warp_specialization = options.warp_specialization,
           .maps = options.maps && shares,
+          .programmatic_launch = options.programmatic_launch && shares,
+          .constants = options.constants,
           .bytes_per_thread = options.bytes_per_thread,
           .prefetched_rows = options.prefetched_rows,
           .coarsening = shares ? options.coarsening : 1,
@@ -181,11 +183,11 @@ std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
       "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {} threads {} "
-      "align {} divisors {}",
+      "align {} divisors {} dependent {} constants {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
       o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
       o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi, o.threads,
-      o.alignment, fmt::join(o.divisors, " "));
+      o.alignment, fmt::join(o.divisors, " "), o.programmatic_launch, fmt::join(o.constants, " "));
 }
 
 Expected<std::unique_ptr<tile::gpu::ScheduledKernel>> schedule_for_ptx(const tile::Kernel& kernel,

@@ -52,6 +52,12 @@ struct PtxOptions {
   /// Whether the launcher can encode TMA tensor maps (PtxKernel::maps), so that producer warps copy
   /// by TMA.
   bool maps = false;
+  /// Whether the launcher makes launches programmatic dependents of the one before
+  /// (griddepcontrol): blocks await earlier grids themselves. Needs sm_90.
+  bool programmatic_launch = false;
+  /// Whether each parameter is a view of memory that no kernel writes, such as weights: read before
+  /// earlier grids are awaited. Missing ones are not.
+  std::vector<bool> constants = {};
   /// Bytes of the largest tile per thread, in kernels without matmuls; 0: as row_schedule says.
   int bytes_per_thread = 0;
   /// Number of rows prefetched by persistent blocks; 0: blocks are not persistent; -1: as

@@ -84,7 +84,39 @@ void SpecializedWriter::write(const tile::gpu::ReleaseStage& release) {
   if (!release.is_last) to_next_stage();
 }
 
-void SpecializedWriter::write(const tile::gpu::FillStages& /*fill*/) {
+void SpecializedWriter::write(const tile::gpu::FillConstants& fill) {
+  const Operation& op = loop();
+  const LoopPipeline& pipeline = stages_.pipeline;
+  const AsyncCopy::Operands constants = split_operands(pipeline, fill.loads).first;
+  const AsyncCopy::Conditions fits = parts_.copies.conditions_of(op, pipeline);
+  const LoopRange range = parts_.bounds.range_of(op);
+  for (int stage = 0; stage < stages_.count; ++stage) {
+    const AsyncCopy::Copy copy{.index = parts_.bounds.later(range, range.from, stage),
+                               .stage = block_.i32(stage * pipeline.bytes),
+                               .fits = fits};
+    block_.when(ir_.CreateICmpSLT(copy.index, range.to), [&] {
+      const auto by_maps = [&] {
+        parts_.copies.copy_boxes(op, pipeline, copy,
+                                 {.operands = constants,
+                                  .mbarrier = stage_barrier(full_, block_.i32(stage)),
+                                  .is_last = false});
+        return Pieces{};
+      };
+      const auto by_threads = [&] {
+        parts_.copies.copy_iteration(op, constants, copy, [](AsyncCopy::CopiedBy) {});
+        return Pieces{};
+      };
+      if (mapped_ != nullptr) {
+        either(mapped_, by_maps, by_threads);
+      } else {
+        by_threads();
+      }
+      ir_.CreateStore(block_.i32(stage + 1), started_);
+    });
+  }
+}
+
+void SpecializedWriter::write(const tile::gpu::FillStages& fill) {
   const Operation& op = loop();
   const LoopPipeline& pipeline = stages_.pipeline;
   const AsyncCopy::Conditions fits = parts_.copies.conditions_of(op, pipeline);
@@ -112,18 +144,28 @@ void SpecializedWriter::write(const tile::gpu::FillStages& /*fill*/) {
       block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_shared, {arrived});
     }
   };
-  const auto by_threads = [&] {
-    parts_.copies.copy_iteration(op, pipeline, copy, arrive);
-    return Pieces{};
+  const auto copy_operands = [&](const AsyncCopy::Operands& operands) {
+    const auto by_threads = [&] {
+      parts_.copies.copy_iteration(op, operands, copy, arrive);
+      return Pieces{};
+    };
+    const auto by_maps = [&] {
+      parts_.copies.copy_boxes(op, pipeline, copy, {.operands = operands, .mbarrier = arrived});
+      return Pieces{};
+    };
+    return mapped_ != nullptr ? either(mapped_, by_maps, by_threads) : by_threads();
   };
-  const auto by_maps = [&] {
-    parts_.copies.copy_boxes(op, pipeline, copy, arrived);
-    return Pieces{};
-  };
-  if (mapped_ != nullptr) {
-    either(mapped_, by_maps, by_threads);
+  if (fill.constants.empty()) {
+    copy_operands(pipeline.operands);
   } else {
-    by_threads();
+    llvm::Value* started = ir_.CreateLoad(word, started_);
+    either(
+        ir_.CreateIsNotNull(started),
+        [&] {
+          ir_.CreateStore(ir_.CreateSub(started, block_.i32(1)), started_);
+          return copy_operands(split_operands(pipeline, fill.constants).second);
+        },
+        [&] { return copy_operands(pipeline.operands); });
   }
   to_next_stage();
   llvm::Value* next = parts_.bounds.later(range, index, 1);
@@ -202,6 +244,14 @@ void SpecializedWriter::produce(const WarpTasks& tasks, const ProgramRange& prog
     ir_.CreateRetVoid();
     ir_.SetInsertPoint(some);
   }
+  if (!tasks.producer_start.empty()) {
+    started_ = block_.slot(block_.i32(0));
+    block_.when(ir_.CreateICmpSLT(programs.first, programs.count), [&] {
+      llvm::Value* program = std::exchange(values_.program, programs.first);
+      parts_.bodies.write(tasks.producer_start);
+      values_.program = program;
+    });
+  }
   for_programs(programs, [&] { parts_.bodies.write(tasks.producer); });
   ir_.CreateRetVoid();
 }
@@ -237,6 +287,7 @@ void SpecializedWriter::write(const WarpTasks& tasks) {
   const ConsumerGroups groups = consumer_groups_of(plan_.threads());
   llvm::Value* count = parts_.evaluator.pid(Code::Npid, 0);
   init_barriers(tasks, groups.count);
+  parts_.bodies.write(tasks.start);
   const ProgramRange programs{
       .count = count,
       .first = parts_.evaluator.pid(Code::Pid, 0),

@@ -25,6 +25,7 @@ class SpecializedWriter : public ProgramLoopWriter {
 
   void write(const tile::gpu::WarpTasks& tasks);
   void write(const tile::gpu::FillStages& fill);
+  void write(const tile::gpu::FillConstants& fill);
   void write(const tile::gpu::AwaitTurn& await);
   void write(const tile::gpu::SignalTurn& signal);
   void write(const tile::gpu::AwaitStage& await);
@@ -47,6 +48,7 @@ class SpecializedWriter : public ProgramLoopWriter {
   std::int64_t full_ = 0, empty_ = 0;  // mbarriers in shared memory
   std::int64_t order_ = 0;             // mbarriers that order the consumer groups
   llvm::Value *stage_ = nullptr, *phase_ = nullptr, *order_phase_ = nullptr;  // slots
+  llvm::Value* started_ = nullptr;  // slot: stages that FillConstants has started
 };
 
 }  // namespace tessera::codegen::ptx

@@ -149,6 +149,13 @@ Pieces ViewAccess::by_runs(const Place& place, const std::function<Pieces(int ru
       place.aligned, [&] { return access(place.run); }, [&] { return access(1); });
 }
 
+bool ViewAccess::is_never_written(const Place& place) const {
+  if (!place.known || !place.known->constant) return false;
+  if (!options_.programmatic_launch) return true;
+  const auto root = tile::gpu::root_of(planned_, place.op->in[0]);
+  return root && context_.scheduled.constants.contains(*root);
+}
+
 llvm::Value* ViewAccess::loaded_run(const Place& place, int reg, int run, llvm::Value* pad) {
   const KnownAccess* known = place.known ? &*place.known : nullptr;
   const auto load_at = [&](int first) {
@@ -159,7 +166,7 @@ llvm::Value* ViewAccess::loaded_run(const Place& place, int reg, int run, llvm::
     llvm::LoadInst* load = ir_.CreateAlignedLoad(
         block_.packed_type(place.dtype, run), global(from),
         llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-    if (known != nullptr && known->constant)
+    if (is_never_written(place))
       load->setMetadata(llvm::LLVMContext::MD_invariant_load,
                         llvm::MDNode::get(load->getContext(), {}));
     llvm::Value* packed = load;

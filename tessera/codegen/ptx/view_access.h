@@ -72,6 +72,9 @@ class ViewAccess : public CodeWriter {
   llvm::Value* is_in_row(const Place& place, int reg, int run);
 
  private:
+  /// Whether neither this grid nor one before it writes what is read: the load may then be moved,
+  /// also before the wait for other grids.
+  bool is_never_written(const Place& place) const;
   std::int64_t view_alignment(ValueId view);
   llvm::Value* overlap(const Operation& a, const Operation& b);
   llvm::Value* in_row(const Layout& layout, int axis, int reg);  // index of the element in the row

@@ -93,6 +93,20 @@ std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMa
 
 }  // namespace
 
+bool awaits_grids(std::string_view ptx) {
+  return ptx.find("griddepcontrol.wait") != std::string_view::npos;
+}
+
+int Function::spread_bytes(std::int64_t blocks) const {
+  const std::int64_t each = (blocks + multiprocessors_ - 1) / multiprocessors_;
+  // Grids of several waves fill the SMs anyway, and need their L1 caches.
+  constexpr std::int64_t kMostTogether = 2, kGranularity = 128;
+  if (each > kMostTogether) return shared_bytes_;
+  const std::int64_t least = shared_of_sm_ / (each + 1) - reserved_bytes_ + kGranularity;
+  return static_cast<int>(
+      std::max<std::int64_t>(shared_bytes_, least / kGranularity * kGranularity));
+}
+
 Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const {
   const auto& grid = launch.grid;
   if (std::any_of(grid.begin(), grid.end(), [](std::int64_t count) { return count == 0; }))
@@ -126,11 +140,18 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
     for (std::uint64_t& word : more) one_by_one.push_back(&word);
     for (EncodedMap& map : maps) one_by_one.push_back(&map);
   }
+  LaunchAttribute programmatic = {.id = kProgrammaticLaunch, .value = {1}};
+  const LaunchConfig config = {
+      .grid = {static_cast<unsigned>(blocks), static_cast<unsigned>(grid[1]),
+               static_cast<unsigned>(grid[2])},
+      .block = {static_cast<unsigned>(threads_), 1, 1},
+      .shared_bytes = static_cast<unsigned>(awaits_grids_ ? spread_bytes(blocks * grid[1] * grid[2])
+                                                          : shared_bytes_),
+      .stream = stream,
+      .attributes = &programmatic,
+      .attribute_count = awaits_grids_ ? 1U : 0U};
   return driver_->check(
-      driver_->launch(function_, static_cast<unsigned>(blocks), static_cast<unsigned>(grid[1]),
-                      static_cast<unsigned>(grid[2]), static_cast<unsigned>(threads_), 1, 1,
-                      static_cast<unsigned>(shared_bytes_), stream,
-                      one_by_one.empty() ? nullptr : one_by_one.data(),
+      driver_->launch(&config, function_, one_by_one.empty() ? nullptr : one_by_one.data(),
                       bytes == 0 || !one_by_one.empty() ? nullptr : extra.data()),
       "launching a kernel");
 }
@@ -245,6 +266,10 @@ Expected<Device> Device::open(int number) {
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&minor, kComputeMinor, handle), "a GPU"));
   TESSERA_TRY_DONE(driver->check(driver->device_memory(&bytes, handle), "a GPU's memory"));
   TESSERA_TRY_DONE(driver->check(driver->driver_version(&opened.driver_version_), "the driver"));
+  TESSERA_TRY_DONE(driver->check(
+      driver->device_attribute(&opened.shared_of_sm_, kSharedBytesOfASm, handle), "a GPU"));
+  TESSERA_TRY_DONE(driver->check(
+      driver->device_attribute(&opened.reserved_bytes_, kReservedBytesOfABlock, handle), "a GPU"));
   int has_pools = 0;
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&has_pools, kHasPools, handle), "a GPU"));
   if (has_pools != 0) {
@@ -322,6 +347,7 @@ Expected<Function> Device::load(const Code& code) const {
   function.shared_bytes_ = code.shared_bytes;
   function.programs_ = code.programs;
   function.maps_ = code.maps;
+  function.awaits_grids_ = code.awaits_grids;
   Log log;
   ModuleHandle module = nullptr;
   auto loaded = driver_->check(driver_->load_module(&module, code.text.c_str(), log.count(),
@@ -331,9 +357,13 @@ Expected<Function> Device::load(const Code& code) const {
   function.module_ = {module, driver_->unload_module};
   TESSERA_TRY_DONE(driver_->check(
       driver_->function(&function.function_, module, code.entry.c_str()), "finding a kernel"));
-  if (code.shared_bytes > 0) {
+  function.shared_of_sm_ = shared_of_sm_;
+  function.reserved_bytes_ = reserved_bytes_;
+  function.multiprocessors_ = multiprocessors_;
+  const int most = code.awaits_grids ? function.spread_bytes(1) : code.shared_bytes;
+  if (most > 0) {
     TESSERA_TRY_DONE(driver_->check(
-        driver_->set_function_attribute(function.function_, kDynamicSharedBytes, code.shared_bytes),
+        driver_->set_function_attribute(function.function_, kDynamicSharedBytes, most),
         "asking for shared memory"));
   }
   if (code.persistent) {

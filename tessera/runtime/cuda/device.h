@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,10 @@ class UniqueHandle {
   Handle handle_ = {};
   Free free_ = nullptr;
 };
+
+/// Whether each block of a kernel awaits the grids before its own, so that a launch may be a
+/// programmatic dependent of the one before it.
+bool awaits_grids(std::string_view ptx);
 
 class Device;
 
@@ -78,6 +83,13 @@ class Function {
   FunctionHandle function_ = nullptr;
   int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
   std::vector<TensorMap> maps_;
+  /// Dynamic shared memory with which the blocks of a grid spread evenly over the SMs. They are
+  /// scheduled while the blocks of earlier grids occupy some SMs: without a limit, the others would
+  /// get several each, which compete for the SM once they run.
+  int spread_bytes(std::int64_t blocks) const;
+
+  bool awaits_grids_ = false;
+  int shared_of_sm_ = 0, reserved_bytes_ = 0, multiprocessors_ = 1;
   std::int64_t resident_ = 0;  // maximum number of resident blocks, for persistent kernels
 };
 
@@ -164,6 +176,7 @@ class Device {
     bool persistent = false;
     /// TMA tensor maps, the last parameters; a word before them is 1 if all could be encoded.
     std::vector<TensorMap> maps = {};
+    bool awaits_grids = false;  // awaits_grids(ptx)
   };
   Expected<Function> load(const Code& code) const;
   /// Assembles PTX to machine code of this GPU.
@@ -184,6 +197,7 @@ class Device {
       pool_;  // none where the GPU does not support memory pools
   std::string name_;
   int number_ = 0, multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
+  int shared_of_sm_ = 0, reserved_bytes_ = 0;  // bytes: of an SM; of each block, by the system
   std::int64_t memory_bytes_ = 0;
 };
 

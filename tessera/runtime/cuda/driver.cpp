@@ -40,7 +40,7 @@ Expected<Driver> find_driver() {
   find(driver.function, "cuModuleGetFunction");
   find(driver.function_attribute, "cuFuncGetAttribute");
   find(driver.set_function_attribute, "cuFuncSetAttribute");
-  find(driver.launch, "cuLaunchKernel");
+  find(driver.launch, "cuLaunchKernelEx");
   find(driver.resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(driver.encode_map, "cuTensorMapEncodeTiled");
   find(driver.allocate, "cuMemAlloc_v2");

@@ -26,7 +26,9 @@ enum DeviceAttribute : int {
   kMultiprocessors = 16,
   kComputeMajor = 75,
   kComputeMinor = 76,
+  kSharedBytesOfASm = 81,
   kSharedBytesOfABlock = 97,  // maximum, opt-in
+  kReservedBytesOfABlock = 111,
   kHasPools = 115,
 };
 enum FunctionAttribute : int {
@@ -54,6 +56,22 @@ constexpr int kCaptureThisThread = 1, kCaptureRelaxed = 2;
 constexpr int kLinkText = 1;  // PTX
 /// Constants of encode_map.
 constexpr int kMapOfBytes = 0, kMapOf16Bits = 1, kMapOf32Bits = 2, kMapOf128BytesAtOnce = 2;
+/// Attribute of a launch (CUlaunchAttribute): an id and a value.
+struct LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  std::array<int, 16> value = {};
+};
+/// The launch may begin before the one before it in its stream is complete.
+constexpr int kProgrammaticLaunch = 6;
+/// Grid, block, stream and attributes of a launch (CUlaunchConfig).
+struct LaunchConfig {
+  std::array<unsigned, 3> grid = {1, 1, 1}, block = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
 /// `extra` of launch: the parameters as one buffer.
 constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2, kBufferEnd = 0;
 
@@ -76,8 +94,7 @@ struct Driver {
   Result (*function)(FunctionHandle*, ModuleHandle, const char*);
   Result (*function_attribute)(int*, int, FunctionHandle);
   Result (*set_function_attribute)(FunctionHandle, int, int);
-  Result (*launch)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned, StreamHandle, void**, void**);
+  Result (*launch)(const LaunchConfig*, FunctionHandle, void**, void**);
   Result (*resident_blocks)(int*, FunctionHandle, int, std::size_t);
   /// Null before CUDA 12.
   Result (*encode_map)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,

@@ -30,6 +30,10 @@ Expected<Done> check_architecture(const Device& device, const std::string& archi
       .help = alone && device.compute() >= 80 ? "compile it with --target cuda:sm_80" : ""};
 }
 
+std::string_view ptx_of(const Program& program, const Program::Kernel& kernel) {
+  return reinterpret_cast<const char*>(program.image.data() + kernel.entry);
+}
+
 /// Assembles all kernels.
 Expected<std::vector<std::string>> assembled(const Device& device, const Program& program,
                                              const std::filesystem::path& folder) {
@@ -37,7 +41,7 @@ Expected<std::vector<std::string>> assembled(const Device& device, const Program
   const auto one = [&](std::size_t i) -> Expected<std::string> {
     const Program::Kernel& kernel = program.kernels[i];
     TESSERA_TRY_DONE(device.use());  // in this thread
-    const std::string ptx(reinterpret_cast<const char*>(program.image.data() + kernel.entry));
+    const std::string ptx(ptx_of(program, kernel));
     const std::string key =
         fmt::format("cuda {} compute {}\n{}", device.driver_version(), device.compute(), ptx);
     if (cache)
@@ -66,7 +70,8 @@ Expected<GpuProgram> load(const Program& program, const std::filesystem::path& c
                                       .shared_bytes = static_cast<int>(kernel.scratch_bytes),
                                       .programs = static_cast<int>(kernel.programs),
                                       .persistent = kernel.persistent,
-                                      .maps = kernel.maps});
+                                      .maps = kernel.maps,
+                                      .awaits_grids = awaits_grids(ptx_of(program, kernel))});
     if (!function) return located(std::move(function).error(), {.item = kernel.name});
     made.functions.push_back(std::move(*function));
   }

@@ -86,6 +86,12 @@ struct WaitMatmul {
   std::size_t pending = 0;
 };
 
+/// Programmatic dependent launch: the blocks of the next grid may be scheduled from here on, once
+/// all blocks of this one have come here. They await this grid before they access memory.
+struct LaunchDependents {};
+/// Waits until the grids that this one depends on are complete and their writes visible.
+struct AwaitGrids {};
+
 // ---- reductions, scans, data movement ----
 
 /// Reduces the elements that a thread holds. `fma`: a sum of products, whose factors are fragments.
@@ -246,7 +252,16 @@ struct Stages {
 struct PrefetchFirst {
   OpId loop = 0;
   Stages stages = {};
-  bool is_published = false;  // copies through registers are made visible to wgmma
+  bool is_published = false;         // copies through registers are made visible to wgmma
+  std::vector<OpId> constants = {};  // loads that PrefetchConstants has started
+};
+/// Starts the copies of the constants of the first iterations of a loop, before other grids are
+/// awaited. PrefetchFirst of the loop follows.
+struct PrefetchConstants {
+  OpId loop = 0;
+  Stages stages = {};
+  bool is_published = false;
+  std::vector<OpId> loads = {};
 };
 /// In a loop: waits for the copies of this iteration, with a barrier.
 struct AwaitCopies {
@@ -374,26 +389,36 @@ struct ReleaseStage {
   bool is_last = false;  // after the loop
 };
 /// Producers fill the stages for all iterations of the loop.
-struct FillStages {};
+struct FillStages {
+  std::vector<OpId> constants = {};  // loads that FillConstants has started for the first stages
+};
+/// Producers start the copies of constants for the stages of the first program of a block, before
+/// other grids are awaited.
+struct FillConstants {
+  std::vector<OpId> loads = {};
+};
 /// Tasks of a warp-specialized block: producer warps and consumer warpgroups, with mbarriers.
 struct WarpTasks {
   Stages stages = {};
   std::int64_t barriers = 0;   // offset of the mbarriers: full, empty, order
   std::int64_t own_bytes = 0;  // shared memory of each consumer group, beyond the common part
+  Body start = {};             // of all threads, once
+  Body producer_start = {};    // once, with the first program of the block
   Body producer = {};          // for each program
   Body consumer = {};          // for each program
   Body skipped = {};           // of a program that the other consumer group runs
 };
 
 using AnyInstruction =
-    std::variant<Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, ReduceInThread,
-                 ReduceInWarp, ReduceInBlock, ReduceResult, Unpack, ScanTile, Move, Matmul,
-                 HoldOperand, RenameBuffer, AddressView, LoadView, StoreView, LoadPointers,
-                 StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst, AwaitCopies, PrefetchNext,
-                 WaitCopies, EnterStage, OfWarpgroup, Yield, ForLoop, WhileLoop, Branch, Versions,
-                 RowProperties, CheckRow, RowVersion, PartLoop, ReducePart, FinishParts,
-                 PrefetchLoad, TakePrefetched, PrefetchProgram, WaitPrefetch, ProgramLoop,
-                 AwaitTurn, SignalTurn, AwaitStage, ReleaseStage, FillStages, WarpTasks>;
+    std::variant<Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, LaunchDependents,
+                 AwaitGrids, ReduceInThread, ReduceInWarp, ReduceInBlock, ReduceResult, Unpack,
+                 ScanTile, Move, Matmul, HoldOperand, RenameBuffer, AddressView, LoadView,
+                 StoreView, LoadPointers, StorePointers, AtomicUpdate, ShareAtomic, PrefetchFirst,
+                 PrefetchConstants, AwaitCopies, PrefetchNext, WaitCopies, EnterStage, OfWarpgroup,
+                 Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
+                 PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram,
+                 WaitPrefetch, ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage,
+                 FillStages, FillConstants, WarpTasks>;
 struct Instruction : AnyInstruction {
   using AnyInstruction::AnyInstruction;
 };

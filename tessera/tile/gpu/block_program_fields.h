@@ -61,6 +61,8 @@ inline constexpr std::string_view kInstructionName<ShareAtomic> = "share_atomic"
 template <>
 inline constexpr std::string_view kInstructionName<PrefetchFirst> = "prefetch_first";
 template <>
+inline constexpr std::string_view kInstructionName<PrefetchConstants> = "prefetch_constants";
+template <>
 inline constexpr std::string_view kInstructionName<AwaitCopies> = "await_copies";
 template <>
 inline constexpr std::string_view kInstructionName<PrefetchNext> = "prefetch_next";
@@ -103,6 +105,10 @@ inline constexpr std::string_view kInstructionName<WaitPrefetch> = "wait_prefetc
 template <>
 inline constexpr std::string_view kInstructionName<ProgramLoop> = "program_loop";
 template <>
+inline constexpr std::string_view kInstructionName<LaunchDependents> = "launch_dependents";
+template <>
+inline constexpr std::string_view kInstructionName<AwaitGrids> = "await_grids";
+template <>
 inline constexpr std::string_view kInstructionName<AwaitTurn> = "await_turn";
 template <>
 inline constexpr std::string_view kInstructionName<SignalTurn> = "signal_turn";
@@ -112,6 +118,8 @@ template <>
 inline constexpr std::string_view kInstructionName<ReleaseStage> = "release_stage";
 template <>
 inline constexpr std::string_view kInstructionName<FillStages> = "fill_stages";
+template <>
+inline constexpr std::string_view kInstructionName<FillConstants> = "fill_constants";
 template <>
 inline constexpr std::string_view kInstructionName<WarpTasks> = "warp_tasks";
 
@@ -218,7 +226,8 @@ void fields(T& x, auto& f) {
 
 // ---- instructions ----
 
-template <Is<Barrier, WaitPrefetch, AwaitTurn, SignalTurn, AwaitStage, FillStages> T>
+template <
+    Is<Barrier, LaunchDependents, AwaitGrids, WaitPrefetch, AwaitTurn, SignalTurn, AwaitStage> T>
 void fields(T& /*x*/, auto& /*f*/) {}
 template <Is<Compute> T>
 void fields(T& x, auto& f) {
@@ -343,6 +352,22 @@ void fields(T& x, auto& f) {
   f.op("loop", x.loop);
   f("stages", x.stages);
   f("is_published", x.is_published);
+  f.op("constants", x.constants);
+}
+template <Is<PrefetchConstants> T>
+void fields(T& x, auto& f) {
+  f.op("loop", x.loop);
+  f("stages", x.stages);
+  f("is_published", x.is_published);
+  f.op("loads", x.loads);
+}
+template <Is<FillStages> T>
+void fields(T& x, auto& f) {
+  f.op("constants", x.constants);
+}
+template <Is<FillConstants> T>
+void fields(T& x, auto& f) {
+  f.op("loads", x.loads);
 }
 template <Is<AwaitCopies> T>
 void fields(T& x, auto& f) {
@@ -469,6 +494,8 @@ void fields(T& x, auto& f) {
   f("stages", x.stages);
   f("barriers", x.barriers);
   f("own_bytes", x.own_bytes);
+  f("start", x.start);
+  f("producer_start", x.producer_start);
   f("producer", x.producer);
   f("skipped", x.skipped);
   f("consumer", x.consumer);

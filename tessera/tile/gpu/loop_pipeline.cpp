@@ -213,4 +213,14 @@ Decision<LoopPipeline> pipeline_of(const PlannedKernel& planned, const Operation
   return pipeline;
 }
 
+std::pair<std::vector<StagedOperand>, std::vector<StagedOperand>> split_operands(
+    const LoopPipeline& pipeline, const std::vector<OpId>& loads) {
+  std::pair<std::vector<StagedOperand>, std::vector<StagedOperand>> parts;
+  for (const StagedOperand& staged : pipeline.operands) {
+    const bool is_one = std::ranges::find(loads, staged.load) != loads.end();
+    (is_one ? parts.first : parts.second).push_back(staged);
+  }
+  return parts;
+}
+
 }  // namespace tessera::tile::gpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tessera/tile/gpu/decision.h"
@@ -31,6 +32,10 @@ struct LoopPipeline {
   /// loop only.
   std::set<OpId> pending = {};
 };
+
+/// Operands of a pipeline that are loaded by `loads`, and the others.
+std::pair<std::vector<StagedOperand>, std::vector<StagedOperand>> split_operands(
+    const LoopPipeline& pipeline, const std::vector<OpId>& loads);
 
 /// Software pipelining of a loop: selects the loads to prefetch, which are those that only
 /// tensor-core matmuls read, directly, transposed or reshaped to rows, from addresses computable in

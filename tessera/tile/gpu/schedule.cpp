@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/tile/gpu/block_lowering.h"
+#include "tessera/tile/gpu/programmatic_launch.h"
 #include "tessera/tile/gpu/register_pressure.h"
 #include "tessera/tile/gpu/verify_block_program.h"
 #include "tessera/tile/passes/coarsen.h"
@@ -176,6 +177,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   made->planned.emplace(kernel, *made->plan);
   made->warp_specialization = specialization_of(*made->planned, options);
   made->fast_erf = options.fast_precision;
+  for (std::size_t i = 0; i < options.constants.size(); ++i)
+    if (options.constants[i]) made->constants.insert(kernel.params()[i]);
   // A program of one warp shares a block with others, if its threads exchange nothing through
   // shared memory: barriers are per block.
   const bool small = !options.block_per_program && made->plan->threads() == kWarp && !made->cut;
@@ -203,6 +206,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
     if (const auto alternating =
             alternate_warpgroups(made->program, *made->planned, options.shared_bytes))
       made->program = *alternating;
+  if (options.programmatic_launch)
+    made->program = programmatic_launch(std::move(made->program), *made->planned, made->constants);
   TESSERA_TRY_DONE(verify(made->program, kernel));
   return made;
 }

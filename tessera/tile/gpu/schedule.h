@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tessera/support/expected.h"
 #include "tessera/tile/gpu/block_program.h"
@@ -28,8 +30,11 @@ struct Options {
   /// Threads per program of kernels that row_schedule does not cover; a minimum for kernels with
   /// matmuls. 0: chosen by tile sizes.
   int threads = 0;
-  bool warp_specialization = true;  // persistent blocks may be warp-specialized
-  bool maps = false;                // producers may copy by TMA
+  bool warp_specialization = true;   // persistent blocks may be warp-specialized
+  bool maps = false;                 // producers may copy by TMA
+  bool programmatic_launch = false;  // blocks await the grids before theirs (programmatic_launch.h)
+  /// Whether each parameter is a view of memory that no kernel writes; missing ones are not.
+  std::vector<bool> constants = {};
   /// Overrides for kernels without matmuls; 0 (for `prefetched_rows`: -1) keeps the choice of
   /// row_schedule.
   int bytes_per_thread = 0, prefetched_rows = -1, coarsening = 0, registers = 0;
@@ -80,9 +85,10 @@ struct ScheduledKernel {
   std::optional<PlannedKernel> planned = {};
   Decision<WarpSpecialization> warp_specialization = DeclineReason{"no matmul"};
   BlockMapping mapping = {};
-  int registers = 0;          // maximum number per thread, for occupancy; 0: no limit
-  bool fast_erf = false;      // 1 + erf(x) is evaluated as one (erf_pattern.h)
-  BlockProgram program = {};  // form S
+  std::set<ValueId> constants = {};  // parameters that are views of memory which no kernel writes
+  int registers = 0;                 // maximum number per thread, for occupancy; 0: no limit
+  bool fast_erf = false;             // 1 + erf(x) is evaluated as one (erf_pattern.h)
+  BlockProgram program = {};         // form S
 
   /// Threads per block.
   int threads() const;
