@@ -14,6 +14,7 @@ namespace {
 
 struct BenchOptions {
   std::string model, against, baseline, python = "python3";
+  ArgumentMemory arguments = ArgumentMemory::Session;
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = -1;
@@ -91,6 +92,7 @@ Expected<cost::InterleavedTiming> compare_with_baseline(const BenchOptions& opti
   TESSERA_TRY(const Source source, open_source(options.baseline));
   TESSERA_TRY(const std::unique_ptr<NativeRunner> baseline,
               NativeRunner::prepare(source, inputs, options.compile, context));
+  baseline->place_arguments(options.arguments);
   return cost::time_interleaved([&](int runs) { return native.time(runs); },
                                 [&](int runs) { return baseline->time(runs); }, options.measure);
 }
@@ -162,6 +164,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   options.compile.keep_graph = options.report.is_asked();
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
               NativeRunner::prepare(source, inputs, options.compile, context));
+  native->place_arguments(options.arguments);
   std::optional<PeerComparison> against;
   std::optional<cost::InterleavedTiming> baseline;
   std::vector<double> times;
@@ -200,7 +203,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   nlohmann::json object = percentiles_json(times);
   object.update({{"model", options.model}, {"threads", options.compile.threads}});
-  if (on_gpu) object["gpu_ms"] = *on_gpu;
+  if (on_gpu) object.update({{"gpu_ms", *on_gpu}, {"argument_bytes", native->argument_bytes()}});
   if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
   if (baseline) {
     object["baseline"] = percentiles_json(baseline->theirs);
@@ -248,6 +251,17 @@ void add_bench(CLI::App& app, Context& context) {
           "largest allowed error of the outputs, relative to their RMS (default: f32 1e-3, "
           "f16 1e-2, bf16 6e-2)")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--arguments", options->arguments,
+                   "memory of inputs and outputs of the timed runs: `session`, its own; `heap`, "
+                   "which is copied for a GPU; `tensors`, inputs on the heap, results made by each "
+                   "run")
+      ->transform(CLI::CheckedTransformer(
+                      std::map<std::string, ArgumentMemory>{{"session", ArgumentMemory::Session},
+                                                            {"heap", ArgumentMemory::Heap},
+                                                            {"tensors", ArgumentMemory::Tensors}})
+                      .description(""))
+      ->default_str("session");
   add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
