@@ -13,8 +13,7 @@ namespace tessera::cli {
 namespace {
 
 struct BenchOptions {
-  std::string model, against, baseline, python = "python3";
-  ArgumentMemory arguments = ArgumentMemory::Session;
+  std::string model, against, baseline, python = "python3", arguments = "session";
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = -1;
@@ -43,6 +42,12 @@ std::string percentiles_text(const std::vector<double>& times) {
   return fmt::format("p50 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms ({} runs)",
                      cost::percentile(times, 0.5), cost::percentile(times, 0.9),
                      cost::percentile(times, 0.99), times.size());
+}
+
+ArgumentMemory memory_of(const BenchOptions& options) {
+  return options.arguments == "heap"      ? ArgumentMemory::Heap
+         : options.arguments == "tensors" ? ArgumentMemory::Tensors
+                                          : ArgumentMemory::Session;
 }
 
 /// Tolerance between outputs of equivalent programs: with bf16, both round to eight bits.
@@ -92,7 +97,7 @@ Expected<cost::InterleavedTiming> compare_with_baseline(const BenchOptions& opti
   TESSERA_TRY(const Source source, open_source(options.baseline));
   TESSERA_TRY(const std::unique_ptr<NativeRunner> baseline,
               NativeRunner::prepare(source, inputs, options.compile, context));
-  baseline->place_arguments(options.arguments);
+  baseline->place_arguments(memory_of(options));
   return cost::time_interleaved([&](int runs) { return native.time(runs); },
                                 [&](int runs) { return baseline->time(runs); }, options.measure);
 }
@@ -164,7 +169,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   options.compile.keep_graph = options.report.is_asked();
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
               NativeRunner::prepare(source, inputs, options.compile, context));
-  native->place_arguments(options.arguments);
+  native->place_arguments(memory_of(options));
   std::optional<PeerComparison> against;
   std::optional<cost::InterleavedTiming> baseline;
   std::vector<double> times;
@@ -256,12 +261,8 @@ void add_bench(CLI::App& app, Context& context) {
                    "memory of inputs and outputs of the timed runs: `session`, its own; `heap`, "
                    "which is copied for a GPU; `tensors`, inputs on the heap, results made by each "
                    "run")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, ArgumentMemory>{{"session", ArgumentMemory::Session},
-                                                            {"heap", ArgumentMemory::Heap},
-                                                            {"tensors", ArgumentMemory::Tensors}})
-                      .description(""))
-      ->default_str("session");
+      ->check(CLI::IsMember({"session", "heap", "tensors"}))
+      ->capture_default_str();
   add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);

@@ -44,7 +44,7 @@ Expected<std::vector<Datum>> StepExecutor::run(std::span<const Datum> inputs) {
     }
     TESSERA_TRY(const Bytes bytes, bytes_of(inputs[i], value));
     from[i] = bytes.data();
-    if (reinterpret_cast<std::uintptr_t>(from[i]) % input_alignment() != 0)
+    if (reinterpret_cast<std::uintptr_t>(from[i]) % host_alignment() != 0)
       from[i] = realigned.emplace_back(Bytes::copy(bytes.view())).data();
   }
   std::vector<std::shared_ptr<std::byte>> results;
@@ -74,8 +74,8 @@ Expected<std::vector<Datum>> StepExecutor::run(std::span<const Datum> inputs) {
 
 Expected<Done> StepExecutor::run(std::span<const std::byte* const> inputs,
                                  std::span<std::byte* const> outputs) {
-  TESSERA_TRY_DONE(check_memory(inputs, program_, program_.inputs));
-  TESSERA_TRY_DONE(check_memory(outputs, program_, program_.outputs));
+  TESSERA_TRY_DONE(check_memory(inputs, program_, program_.inputs, host_alignment()));
+  TESSERA_TRY_DONE(check_memory(outputs, program_, program_.outputs, host_alignment()));
   forget();
   return execute(inputs, outputs);
 }

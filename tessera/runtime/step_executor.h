@@ -23,8 +23,6 @@ class StepExecutor : public Session {
   /// Runs all steps for these inputs, into these outputs.
   virtual Expected<Done> execute(std::span<const std::byte* const> inputs,
                                  std::span<std::byte* const> outputs) = 0;
-  /// Alignment that `execute` needs of inputs.
-  virtual std::size_t input_alignment() const { return kAlignment; }
   virtual Expected<Done> run_step(const step::Launch& launch, std::size_t step) = 0;
   virtual Expected<Done> run_step(const step::Copy& copy, std::size_t step) = 0;
   virtual Expected<Done> run_step(const step::Swap& swap, std::size_t step) = 0;

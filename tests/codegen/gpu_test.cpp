@@ -243,8 +243,8 @@ TEST_P(Gpu, CopiesArgumentsInHostMemory) {
       from.push_back(copy);
     }
     for (std::size_t i = inputs.size(); i-- > 0;) to.push_back(allocate(inputs[i].size()));
-    const auto device_knows = device->knows(from[2], inputs[2].size());
-    EXPECT_EQ(device_knows, is_pinned) << "whether the memory is pinned";
+    EXPECT_EQ(device->knows(from[2], inputs[2].size()), is_pinned)
+        << "memory that others have pinned is staged: the driver does not tell its range";
     for (int i = 0; i < 3; ++i) {
       const auto done = (*session)->run(from, to);
       ASSERT_TRUE(done) << to_string(done.error());

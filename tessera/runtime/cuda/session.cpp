@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "tessera/runtime/arguments.h"
@@ -104,8 +105,8 @@ class GpuSession final : public StepExecutor {
     return on_gpu_->pinned->allocate(bytes);
   }
 
-  /// Inputs are read by the CPU where they are indices, and to stage them.
-  std::size_t input_alignment() const override { return alignof(std::int64_t); }
+  /// The CPU reads inputs that are indices.
+  std::size_t host_alignment() const override { return alignof(std::int64_t); }
 
   Expected<Done> run_on_device(const DeviceArguments& given) override {
     TESSERA_TRY_DONE(check_addresses(given));
@@ -183,9 +184,15 @@ class GpuSession final : public StepExecutor {
                          std::span<std::byte* const> outputs) override {
     TESSERA_TRY_DONE(check_inputs(inputs));
     TESSERA_TRY_DONE(device().use());
-    const Expected<Done> done = send_run_fetch(inputs, outputs);
-    if (!done) (void)stream_.wait();  // nothing uses memory of the caller any more
-    return done;
+    // Whatever fails, nothing uses memory of the caller any more.
+    try {
+      Expected<Done> done = send_run_fetch(inputs, outputs);
+      if (!done) (void)stream_.wait();
+      return done;
+    } catch (const std::bad_alloc&) {
+      (void)stream_.wait();
+      throw;
+    }
   }
 
   /// The transfers are no nodes of the graph: that of the inputs begins while the graph is being
