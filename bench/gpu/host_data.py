@@ -22,21 +22,34 @@ KINDS = ("session", "tensors", "heap")
 FIVE = "resnet50,bert_base,gpt2,unet,llama_2layer"
 
 
-def bench(models, name, kind, threads):
+def compiled(models, name):
+    """The program of a model for this GPU, compiled once for all runs; None where that fails."""
+    models.fill(name)
     there = models.in_batch(name, 1)
     if there is None:
         return None
     model, sizes = there
-    command = [models.options.tessera, "bench", str(model), "--target", "cuda", "--precision", models.options.precision,
-               "--threads", str(threads), "--cache", str(models.work / "cache"), "--json", "--fill", "sin",
-               "--arguments", kind, "--blocks", "20", "--block-ms", "30"] + sizes
+    program = models.work / f"{name}.{models.options.precision}.tsr"
+    command = [models.options.tessera, "compile", str(model), "-o", str(program), "--target", "cuda", "--precision",
+               models.options.precision, "--threads", str(os.cpu_count()), "--cache", str(models.work / "cache")] + sizes
+    code, out, err, _ = call(command, models.options.timeout)
+    if code != 0:
+        print(f"{name}: {(err.strip() or out)[-400:]}", flush=True)
+        return None
+    return program
+
+
+def bench(models, program, kind, threads):
+    command = [models.options.tessera, "bench", str(program), "--threads", str(threads), "--cache",
+               str(models.work / "cache"), "--json", "--fill", "sin", "--arguments", kind, "--blocks", "20",
+               "--block-ms", "20"]
     code, out, err, _ = call(command, models.options.timeout)
     try:
         found = json.loads(out)
     except ValueError:
         found = {}
     if "gpu_ms" not in found:
-        print(f"{name} {kind}: {(err.strip() or out)[-400:] or f'exit code {code}'}", flush=True)
+        print(f"{program.stem} {kind}: {(err.strip() or out)[-400:] or f'exit code {code}'}", flush=True)
         return None
     return found
 
@@ -61,11 +74,11 @@ def main():
     for name in sorted(missing):
         print(f"{name}: it is not in {options.folder}", flush=True)
     print(f"{'':<20} {'MB':>8} {'GPU ms':>8}  time of a run in ms, and over GPU + bytes at 40 GB/s", flush=True)
-    for threads in (int(number) for number in options.threads.split(",")):
-        for name in models.names:
-            models.fill(name)
+    for name in models.names:
+        program = compiled(models, name)
+        for threads in (int(number) for number in options.threads.split(",")):
             for kind in KINDS:
-                found = bench(models, name, kind, threads)
+                found = bench(models, program, kind, threads) if program else None
                 if found is None:
                     missing.add(name)
                     continue
