@@ -13,7 +13,7 @@ namespace tessera::cli {
 namespace {
 
 struct BenchOptions {
-  std::string model, against, baseline, python = "python3";
+  std::string model, against, baseline, python = "python3", arguments = "session";
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = -1;
@@ -42,6 +42,12 @@ std::string percentiles_text(const std::vector<double>& times) {
   return fmt::format("p50 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms ({} runs)",
                      cost::percentile(times, 0.5), cost::percentile(times, 0.9),
                      cost::percentile(times, 0.99), times.size());
+}
+
+ArgumentMemory memory_of(const BenchOptions& options) {
+  return options.arguments == "heap"      ? ArgumentMemory::Heap
+         : options.arguments == "tensors" ? ArgumentMemory::Tensors
+                                          : ArgumentMemory::Session;
 }
 
 /// Tolerance between outputs of equivalent programs: with bf16, both round to eight bits.
@@ -91,6 +97,7 @@ Expected<cost::InterleavedTiming> compare_with_baseline(const BenchOptions& opti
   TESSERA_TRY(const Source source, open_source(options.baseline));
   TESSERA_TRY(const std::unique_ptr<NativeRunner> baseline,
               NativeRunner::prepare(source, inputs, options.compile, context));
+  baseline->place_arguments(memory_of(options));
   return cost::time_interleaved([&](int runs) { return native.time(runs); },
                                 [&](int runs) { return baseline->time(runs); }, options.measure);
 }
@@ -162,6 +169,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   options.compile.keep_graph = options.report.is_asked();
   TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
               NativeRunner::prepare(source, inputs, options.compile, context));
+  native->place_arguments(memory_of(options));
   std::optional<PeerComparison> against;
   std::optional<cost::InterleavedTiming> baseline;
   std::vector<double> times;
@@ -200,7 +208,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   nlohmann::json object = percentiles_json(times);
   object.update({{"model", options.model}, {"threads", options.compile.threads}});
-  if (on_gpu) object["gpu_ms"] = *on_gpu;
+  if (on_gpu) object.update({{"gpu_ms", *on_gpu}, {"argument_bytes", native->argument_bytes()}});
   if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
   if (baseline) {
     object["baseline"] = percentiles_json(baseline->theirs);
@@ -248,6 +256,13 @@ void add_bench(CLI::App& app, Context& context) {
           "largest allowed error of the outputs, relative to their RMS (default: f32 1e-3, "
           "f16 1e-2, bf16 6e-2)")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--arguments", options->arguments,
+                   "memory of inputs and outputs of the timed runs: `session`, its own; `heap`, "
+                   "which is copied for a GPU; `tensors`, inputs on the heap, results made by each "
+                   "run")
+      ->check(CLI::IsMember({"session", "heap", "tensors"}))
+      ->capture_default_str();
   add_report_flags(*command, options->report);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);

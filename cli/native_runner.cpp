@@ -1,5 +1,7 @@
 #include "cli/native_runner.h"
 
+#include <algorithm>
+
 #include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
@@ -40,20 +42,46 @@ Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(const Source& sour
   native->line_.clear();
   TESSERA_TRY(RunnableProgram::Lease session, native->entry_->runnable->lease());
   native->session_.emplace(std::move(session));
-  native->in_place_ = native->entry_->runnable->has_static_arguments();
   for (Datum& input : native->inputs_) {
     if (!input.is_tensor()) continue;
     // Sessions require aligned memory, and mapped files may be misaligned.
     const Tensor& tensor = input.tensor();
     input = Tensor{tensor.dtype, tensor.shape, Bytes::copy(tensor.bytes.view()), tensor.strings};
-    native->from_.push_back(input.tensor().bytes.data());
   }
-  const runtime::Program& program = native->program();
-  for (const runtime::ValueIndex output : program.outputs) {
-    native->outputs_.emplace_back(static_cast<std::size_t>(program.values[output].bytes));
-    native->to_.push_back(native->outputs_.back().data());
-  }
+  native->place_arguments(ArgumentMemory::Session);
   return native;
+}
+
+void NativeRunner::place_arguments(ArgumentMemory where) {
+  in_place_ = where != ArgumentMemory::Tensors && entry_->runnable->has_static_arguments();
+  memory_.clear();
+  from_.clear();
+  to_.clear();
+  if (!in_place_) return;
+  const auto allocate = [&](std::size_t bytes) -> std::byte* {
+    if (where == ArgumentMemory::Session) {
+      memory_.push_back((*session_)->host_memory(bytes));
+    } else {
+      const auto buffer = std::make_shared<Buffer>(bytes);
+      memory_.emplace_back(buffer, buffer->data());
+    }
+    return memory_.back().get();
+  };
+  for (const Datum& input : inputs_) {
+    const Bytes& bytes = input.tensor().bytes;
+    std::byte* const copy = allocate(bytes.size());
+    std::ranges::copy(bytes.view(), copy);
+    from_.push_back(copy);
+  }
+  for (const runtime::ValueIndex output : program().outputs)
+    to_.push_back(allocate(static_cast<std::size_t>(program().values[output].bytes)));
+}
+
+std::int64_t NativeRunner::argument_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto* const list : {&program().inputs, &program().outputs})
+    for (const runtime::ValueIndex value : *list) bytes += program().values[value].bytes;
+  return bytes;
 }
 
 Expected<Done> NativeRunner::run_again() {

@@ -5,6 +5,13 @@
 
 namespace tessera::cli {
 
+/// Where the arguments of timed runs are.
+enum class ArgumentMemory {
+  Session,  // memory of the session
+  Heap,     // other memory, which is copied for a GPU
+  Tensors,  // inputs on the heap; each run makes its results
+};
+
 /// Compiled model or saved program with its inputs, ready for repeated runs.
 class NativeRunner {
  public:
@@ -20,8 +27,12 @@ class NativeRunner {
   const CompiledModel* compiled() const { return entry_->compiled ? &*entry_->compiled : nullptr; }
 
   Expected<std::vector<Datum>> run() { return (*session_)->run(inputs_); }
-  /// Times of this many runs in milliseconds, in place where possible.
+  /// Times of this many runs in milliseconds. Where sizes depend on data, arguments are tensors.
   Expected<std::vector<double>> time(int runs);
+  /// Chooses the memory of later timed runs.
+  void place_arguments(ArgumentMemory where);
+  /// Bytes of all inputs and outputs of static size.
+  std::int64_t argument_bytes() const;
   /// Milliseconds on a GPU, without copies of inputs and outputs; see Session::time_steps.
   Expected<std::optional<double>> time_steps();
 
@@ -34,7 +45,7 @@ class NativeRunner {
   std::shared_ptr<const NativeModel::Entry> entry_;
   std::optional<RunnableProgram::Lease> session_;
   std::vector<Datum> inputs_;
-  std::vector<Buffer> outputs_;
+  std::vector<std::shared_ptr<std::byte>> memory_;  // of arguments that are not tensors
   std::vector<const std::byte*> from_;
   std::vector<std::byte*> to_;
   bool in_place_ = true;

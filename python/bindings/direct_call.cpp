@@ -125,6 +125,37 @@ DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const Element
   return made;
 }
 
+/// The same in memory of a session, for programs whose results are copied to it.
+DlpackManagedTensor* make_host_tensor(const runtime::Value& value, const ElementType& type,
+                                      std::shared_ptr<std::byte> memory) {
+  struct Made {
+    DlpackManagedTensor managed;
+    std::shared_ptr<std::byte> memory;
+    std::vector<std::int64_t> shape, strides;
+  };
+  auto made = std::make_unique<Made>();
+  made->memory = std::move(memory);
+  made->shape = value.shape;
+  made->strides.resize(value.shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t axis = value.shape.size(); axis-- > 0;) {
+    made->strides[axis] = stride;
+    stride *= std::max<std::int64_t>(value.shape[axis], 1);
+  }
+  made->managed.context = made.get();
+  made->managed.deleter = [](DlpackManagedTensor* self) {
+    delete static_cast<Made*>(self->context);
+  };
+  made->managed.tensor = {.data = made->memory.get(),
+                          .device = {nb::device::cpu::value, 0},
+                          .ndim = static_cast<std::int32_t>(value.shape.size()),
+                          .dtype = {type.code, type.bits, 1},
+                          .shape = made->shape.data(),
+                          .strides = made->strides.data(),
+                          .byte_offset = 0};
+  return &made.release()->managed;
+}
+
 /// Memory of a result, which becomes an array when the run is over.
 class PendingResult {
  public:
@@ -138,11 +169,26 @@ class PendingResult {
         value_(other.value_),
         layout_(other.layout_),
         memory_(std::exchange(other.memory_, nullptr)),
+        pinned_(std::move(other.pinned_)),
         managed_(std::exchange(other.managed_, nullptr)) {}
   PendingResult& operator=(PendingResult&&) = delete;
   ~PendingResult() {
     std::free(memory_);
     if (managed_ != nullptr && managed_->deleter != nullptr) managed_->deleter(managed_);
+  }
+
+  /// Allocates host memory of a session, for a program on a GPU; false as below.
+  bool allocate_pinned(RunnableProgram& runnable) {
+    const ElementType* const type = element_type(value_->dtype);
+    if (!layout_->is_plain() || (library_->numpy ? type->numpy_number < 0 : type->bits < 8))
+      return false;
+    auto memory = runnable.host_memory(static_cast<std::size_t>(value_->bytes));
+    if (!memory) return false;
+    if (library_->numpy)
+      pinned_ = *std::move(memory);
+    else
+      managed_ = make_host_tensor(*value_, *type, *std::move(memory));
+    return true;
   }
 
   /// Allocates by the library; false where it has no such arrays, or no memory.
@@ -176,6 +222,7 @@ class PendingResult {
   }
 
   std::byte* data() const {
+    if (pinned_) return pinned_.get();
     if (managed_ == nullptr) return static_cast<std::byte*>(memory_);
     return static_cast<std::byte*>(managed_->tensor.data) + managed_->tensor.byte_offset;
   }
@@ -188,11 +235,9 @@ class PendingResult {
       managed_ = nullptr;
       return nb::steal(array);
     }
-    const nb::object owner = nb::steal(PyCapsule_New(memory_, nullptr, [](PyObject* capsule) {
-      std::free(PyCapsule_GetPointer(capsule, nullptr));
-    }));
+    void* const data = this->data();
+    const nb::object owner = pinned_ ? owner_of_pinned() : owner_of_heap();
     if (!owner.is_valid()) return {};
-    void* const data = std::exchange(memory_, nullptr);
     constexpr int kFlags = NumpyArray::kDense | NumpyArray::kAligned | NumpyArray::kWritable;
     nb::object result = nb::steal(library_->numpy->make(
         library_->numpy->array_type, static_cast<int>(value_->shape.size()), value_->shape.data(),
@@ -204,10 +249,29 @@ class PendingResult {
   }
 
  private:
+  /// Objects that own the memory from now on; invalid with a Python error.
+  nb::object owner_of_heap() {
+    nb::object owner = nb::steal(PyCapsule_New(memory_, nullptr, [](PyObject* capsule) {
+      std::free(PyCapsule_GetPointer(capsule, nullptr));
+    }));
+    if (owner.is_valid()) memory_ = nullptr;
+    return owner;
+  }
+  nb::object owner_of_pinned() {
+    using Memory = std::shared_ptr<std::byte>;
+    auto held = std::make_unique<Memory>(std::move(pinned_));
+    nb::object owner = nb::steal(PyCapsule_New(held.get(), nullptr, [](PyObject* capsule) {
+      delete static_cast<Memory*>(PyCapsule_GetPointer(capsule, nullptr));
+    }));
+    if (owner.is_valid()) (void)held.release();
+    return owner;
+  }
+
   const DirectArrays::Library* library_;
   const runtime::Value* value_;
   const ArrayLayout* layout_;
   void* memory_ = nullptr;
+  std::shared_ptr<std::byte> pinned_ = {};
   DlpackManagedTensor* managed_ = nullptr;
 };
 
@@ -224,7 +288,7 @@ bool accepts(const NativeModel::Entry& entry, std::span<const DirectArray> array
     const DirectArray& array = arrays[i];
     const bool is_on_gpu = array.device.device_type == nb::device::cuda::value;
     if (value.dtype != array.dtype || !fits(array, value, layout_at(layouts.inputs, i)) ||
-        is_on_gpu != is_for_gpu || (is_on_gpu && !runtime::is_aligned(array.data)))
+        (is_on_gpu && !(is_for_gpu && runtime::is_aligned(array.data))))
       return false;
   }
   return true;
@@ -239,7 +303,8 @@ Expected<Done> run_on_host(RunnableProgram& runnable, std::span<const DirectArra
   SmallVector<std::byte*, 4> to;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(program.values[program.inputs[i]].bytes);
-    if (bytes == 0 || runtime::is_aligned(arrays[i].data)) {
+    if (bytes == 0 ||
+        reinterpret_cast<std::uintptr_t>(arrays[i].data) % session->host_alignment() == 0) {
       from.push_back(arrays[i].data);
     } else {
       std::byte* const aligned = session.staging(i);
@@ -312,6 +377,7 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
     if (!array) return std::nullopt;
     // A tensor and a parameter of torch have different types and the same table.
     if (library != nullptr && (its->exchange != library->exchange ||
+                               array->device.device_type != arrays[0].device.device_type ||
                                array->device.device_id != arrays[0].device.device_id))
       return std::nullopt;
     library = std::move(its);
@@ -324,15 +390,18 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
   if (!entry) return std::nullopt;
 
   const runtime::Program& program = entry->program();
+  const bool is_on_gpu = arrays[0].device.device_type == nb::device::cuda::value;
   SmallVector<PendingResult, 4> pending;
   pending.reserve(program.outputs.size());
   for (std::size_t i = 0; i < program.outputs.size(); ++i) {
     pending.push_back(
         {*library, program.values[program.outputs[i]], layout_at(layouts.outputs, i)});
-    if (!pending.back().allocate(arrays[0].device)) return std::nullopt;
+    if (!(program.is_for_gpu() && !is_on_gpu ? pending.back().allocate_pinned(*entry->runnable)
+                                             : pending.back().allocate(arrays[0].device)))
+      return std::nullopt;
   }
   const std::span<PendingResult> into(pending.begin(), pending.size());
-  const Expected<Done> done = program.is_for_gpu()
+  const Expected<Done> done = is_on_gpu
                                   ? run_on_gpu(*entry->runnable, *library->exchange, given, into)
                                   : run_on_host(*entry->runnable, given, into);
   if (!done) {

@@ -61,11 +61,11 @@ class DirectArrays {
   std::vector<LibraryRef> known_;
 };
 
-/// Calls of a program on arrays that it takes as they are: dense, in the memory that the program
-/// works on, of the dtypes and shapes of a program that is compiled. They need no Python calls and
-/// no allocation but for the results. Host memory that is not aligned is copied to staging memory.
-/// Whatever else is declined before anything has run, and so is a run that fails: the general way
-/// reports why.
+/// Calls of a program on arrays that it takes as they are: dense, in host memory or all on the GPU
+/// of the program, of the dtypes and shapes of a program that is compiled. They need no Python
+/// calls and no allocation but for the results. Host memory that is not aligned is copied to
+/// staging memory. Whatever else is declined before anything has run, and so is a run that fails:
+/// the general way reports why.
 class DirectCall {
  public:
   explicit DirectCall(std::shared_ptr<NativeModel> model) : model_(std::move(model)) {}

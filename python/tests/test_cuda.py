@@ -177,6 +177,42 @@ def test_tensors_in_host_memory_still_run(mlp):
     close((y.cuda(), s.cuda()), expected(x, w))
 
 
+def test_results_in_host_memory_stay_what_they_are(mlp):
+    import numpy as np
+
+    kept = []
+    for seed in range(6):  # of 1 MB and 32 KB: in memory of a pool, and copied
+        x, w = (tensor.cpu() for tensor in inputs(8192, seed))
+        for give in (lambda t: t, lambda t: t.numpy(), lambda t: t.pin_memory()):
+            kept.append((x, w, mlp(give(x), give(w))))
+            assert isinstance(kept[-1][2][0], np.ndarray) == isinstance(give(x), np.ndarray)
+    for x, w, found in kept:
+        close(tuple(torch.as_tensor(array) for array in found), expected(x, w))
+
+
+def test_host_arrays_of_any_alignment(mlp):
+    import numpy as np
+
+    x, w = (tensor.cpu().numpy() for tensor in inputs(1024))
+    for offset in (0, 4, 8, 20):
+        memory = np.zeros(x.nbytes + 128, np.uint8)
+        first = -memory.ctypes.data % 64 + offset
+        shifted = memory[first : first + x.nbytes].view(np.float32).reshape(x.shape)
+        shifted[:] = x
+        y, s = mlp(shifted, w)
+        close((torch.as_tensor(y), torch.as_tensor(s)), expected(torch.as_tensor(x), torch.as_tensor(w)))
+
+
+def test_host_results_are_writable_and_outlive_the_program():
+    program = ts.parse(MLP).compile(target="cuda", cache=None)
+    x, w = (tensor.cpu() for tensor in inputs(8192, 3))
+    y, s = program(x, w)
+    del program
+    close((y, s), expected(x, w))
+    y.zero_()
+    assert y.abs().sum() == 0
+
+
 def test_indices_are_checked():
     p = ts.parse("graph g(x: f32[10, 4], i: i64[3]) { y = gather(x, i) {axis=0} return y }").compile(
         target="cuda", cache=None)

@@ -94,6 +94,11 @@ void RunnableProgram::give_back(Slot slot) {
   idle_.push_back(std::move(slot));
 }
 
+Expected<std::shared_ptr<std::byte>> RunnableProgram::host_memory(std::size_t bytes) {
+  TESSERA_TRY(const Lease session, lease());
+  return session->host_memory(bytes);
+}
+
 Expected<std::vector<Datum>> RunnableProgram::run(std::span<const Datum> inputs) {
   TESSERA_TRY(const Lease session, lease());
   TESSERA_TRY(std::vector<Datum> outputs, session->run(inputs));

@@ -67,6 +67,9 @@ class RunnableProgram {
   /// The lease must not outlive the program.
   Expected<Lease> lease();
 
+  /// Memory for an argument; see Session::host_memory.
+  Expected<std::shared_ptr<std::byte>> host_memory(std::size_t bytes);
+
   /// Runs the program. Outputs share no memory with inputs, weights or other runs.
   Expected<std::vector<Datum>> run(std::span<const Datum> inputs);
 

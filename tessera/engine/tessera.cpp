@@ -25,6 +25,8 @@ struct tessera_session {
   std::shared_ptr<const runtime::LoadedProgram> loaded;
   std::unique_ptr<runtime::Session> session;
   std::vector<Datum> results = {};
+  using Memory = std::vector<std::shared_ptr<std::byte>>;
+  Memory inputs = {}, outputs = {};  // made when asked for
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -79,6 +81,23 @@ Expected<Done> describe(const tessera_program* program, std::size_t index, bool 
             .rank = found.shape.size(),
             .shape = found.shape.data(),
             .bytes = static_cast<std::size_t>(found.bytes)};
+  return Done{};
+}
+
+Expected<Done> give_memory(tessera_session* session, bool inputs, std::size_t index,
+                           void** memory) {
+  if (session == nullptr || memory == nullptr) return misuse("a null pointer is given");
+  const runtime::Program& program = session->loaded->program();
+  const auto& list = inputs ? program.inputs : program.outputs;
+  if (index >= list.size()) return misuse("there is no value of this number");
+  const runtime::Value& value = program.values[list[index]];
+  if (value.home == runtime::Value::Home::Boxed)
+    return misuse("the size of this value is not known before a run");
+  tessera_session::Memory& made = inputs ? session->inputs : session->outputs;
+  made.resize(list.size());
+  if (!made[index])
+    made[index] = session->session->host_memory(static_cast<std::size_t>(value.bytes));
+  *memory = made[index].get();
   return Done{};
 }
 
@@ -161,6 +180,14 @@ int tessera_start(const tessera_program* program, int threads, tessera_session**
 
 void tessera_stop(tessera_session* session) {
   delete session;
+}
+
+int tessera_input_memory(tessera_session* session, size_t index, void** memory) {
+  return guarded([&] { return give_memory(session, true, index, memory); });
+}
+
+int tessera_output_memory(tessera_session* session, size_t index, void** memory) {
+  return guarded([&] { return give_memory(session, false, index, memory); });
 }
 
 int tessera_run(tessera_session* session, const void* const* inputs, size_t input_count,

@@ -94,8 +94,14 @@ int tessera_output(const tessera_program* program, size_t index, tessera_value* 
 int tessera_start(const tessera_program* program, int threads, tessera_session** session);
 void tessera_stop(tessera_session* session);
 
+/* Memory for an input or an output, of its size, the same in each call; it lives as long as the
+   session. A program for a GPU copies it without the CPU: it is page-locked as far as the system
+   allows. */
+int tessera_input_memory(tessera_session* session, size_t index, void** memory);
+int tessera_output_memory(tessera_session* session, size_t index, void** memory);
+
 /* Runs on memory of the caller: aligned to 64 bytes, as large as tessera_value says, no two parts
-   of it the same. Nothing is copied. */
+   of it the same. Nothing is copied, but to and from a GPU. */
 int tessera_run(tessera_session* session, const void* const* inputs, size_t input_count,
                 void* const* outputs, size_t output_count);
 

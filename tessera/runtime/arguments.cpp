@@ -36,16 +36,17 @@ Expected<Done> check_count(std::size_t given, std::size_t expected) {
 }
 
 Expected<Done> check_memory(std::span<const std::byte* const> given, const Program& program,
-                            const std::vector<ValueIndex>& values) {
+                            const std::vector<ValueIndex>& values, std::size_t alignment) {
   TESSERA_TRY_DONE(check_count(given.size(), values.size()));
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Value& value = program.values[values[i]];
     if (value.home == Value::Home::Boxed)
       return bad_argument(value.name, "its size is not known before a run",
                           "such values are given and returned as data");
-    if (value.bytes > 0 && (given[i] == nullptr || !is_aligned(given[i])))
+    if (value.bytes > 0 &&
+        (given[i] == nullptr || reinterpret_cast<std::uintptr_t>(given[i]) % alignment != 0))
       return bad_argument(value.name, "the memory is not aligned",
-                          fmt::format("to {} bytes", kAlignment));
+                          fmt::format("to {} bytes", alignment));
   }
   return Done{};
 }

@@ -17,7 +17,8 @@ Expected<Done> check_count(std::size_t given, std::size_t expected);
 
 /// Checks that a caller's memory is present and aligned, for values with a static size.
 Expected<Done> check_memory(std::span<const std::byte* const> given, const Program& program,
-                            const std::vector<ValueIndex>& values);
+                            const std::vector<ValueIndex>& values,
+                            std::size_t alignment = kAlignment);
 
 /// Checks that an argument has the type and shape of the value.
 Expected<Done> check_type(DType dtype, std::span<const std::int64_t> shape, const Value& value);

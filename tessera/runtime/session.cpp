@@ -180,6 +180,11 @@ class CpuSession final : public StepExecutor {
 
 }  // namespace
 
+std::shared_ptr<std::byte> Session::host_memory(std::size_t bytes) {
+  const auto buffer = std::make_shared<Buffer>(bytes);
+  return {buffer, buffer->data()};
+}
+
 Expected<Done> Session::run_on_device(const DeviceArguments&) {
   return Diagnostic{.id = "program-argument",
                     .message = "the arguments are on a GPU, and the program is for a CPU",

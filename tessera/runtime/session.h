@@ -88,10 +88,18 @@ class Session {
 
   /// Runs the program on tensors; inputs of other types or shapes are a diagnostic.
   virtual Expected<std::vector<Datum>> run(std::span<const Datum> inputs) = 0;
-  /// Runs the program on memory of the caller, aligned to kAlignment and without overlap: no copies
-  /// and, but for host steps, no allocations. Boxed inputs or outputs are a diagnostic.
+  /// Runs the program on memory of the caller, aligned to host_alignment() and without overlap. On
+  /// a CPU, no copies and, but for host steps, no allocations. Boxed inputs or outputs are a
+  /// diagnostic.
   virtual Expected<Done> run(std::span<const std::byte* const> inputs,
                              std::span<std::byte* const> outputs) = 0;
+  virtual std::size_t host_alignment() const { return kAlignment; }
+  /// Memory for inputs and outputs, aligned to kAlignment, with undefined content; it may outlive
+  /// the session. For a GPU program it is page-locked as far as the system allows, and then the GPU
+  /// copies it by itself; `run` on tensors returns such memory. Other memory is copied by the
+  /// threads of the session. Before the memory is dropped, asynchronous copies of it that others
+  /// began must be complete. Throws std::bad_alloc.
+  virtual std::shared_ptr<std::byte> host_memory(std::size_t bytes);
   /// GPU: submits a run on device memory to a stream of the caller, without copies, and returns
   /// before it has completed; the memory must stay valid until then. Later runs of this session
   /// wait for it on the GPU. Outputs must not overlap other arguments. Waits where a step needs the

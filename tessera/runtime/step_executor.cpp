@@ -44,14 +44,16 @@ Expected<std::vector<Datum>> StepExecutor::run(std::span<const Datum> inputs) {
     }
     TESSERA_TRY(const Bytes bytes, bytes_of(inputs[i], value));
     from[i] = bytes.data();
-    if (!is_aligned(from[i])) from[i] = realigned.emplace_back(Bytes::copy(bytes.view())).data();
+    if (reinterpret_cast<std::uintptr_t>(from[i]) % host_alignment() != 0)
+      from[i] = realigned.emplace_back(Bytes::copy(bytes.view())).data();
   }
-  std::vector<Buffer> results;
+  std::vector<std::shared_ptr<std::byte>> results;
   std::vector<std::byte*> to;
   for (const ValueIndex output : program_.outputs) {
     const Value& value = program_.values[output];
-    results.emplace_back(value.home == Home::Boxed ? 0 : static_cast<std::size_t>(value.bytes));
-    to.push_back(results.back().data());
+    results.push_back(
+        value.home == Home::Boxed ? nullptr : host_memory(static_cast<std::size_t>(value.bytes)));
+    to.push_back(results.back().get());
   }
   TESSERA_TRY_DONE(execute(from, to));
   std::vector<Datum> data;
@@ -61,7 +63,10 @@ Expected<std::vector<Datum>> StepExecutor::run(std::span<const Datum> inputs) {
     if (value.home == Home::Boxed)
       data.push_back(boxes_[index]);
     else
-      data.emplace_back(Tensor{value.dtype, value.shape, std::move(results[i]).freeze()});
+      data.emplace_back(
+          Tensor{value.dtype,
+                 value.shape,
+                 {results[i], {results[i].get(), static_cast<std::size_t>(value.bytes)}}});
   }
   forget();
   return data;
@@ -69,8 +74,8 @@ Expected<std::vector<Datum>> StepExecutor::run(std::span<const Datum> inputs) {
 
 Expected<Done> StepExecutor::run(std::span<const std::byte* const> inputs,
                                  std::span<std::byte* const> outputs) {
-  TESSERA_TRY_DONE(check_memory(inputs, program_, program_.inputs));
-  TESSERA_TRY_DONE(check_memory(outputs, program_, program_.outputs));
+  TESSERA_TRY_DONE(check_memory(inputs, program_, program_.inputs, host_alignment()));
+  TESSERA_TRY_DONE(check_memory(outputs, program_, program_.outputs, host_alignment()));
   forget();
   return execute(inputs, outputs);
 }

@@ -137,12 +137,15 @@ TEST_F(CompileCommand, BatchNormalizationOfAVector) {
 }
 
 TEST_F(CompileCommand, BenchGivesPercentiles) {
-  const nlohmann::json object = json({"bench", "m.tessera", "--set", "n=3", "--threads", "1",
-                                      "--blocks", "2", "--block-ms", "1", "--json"});
-  EXPECT_GT(object["p50_ms"], 0);
-  EXPECT_GE(object["p90_ms"], object["p50_ms"]);
-  EXPECT_GE(object["p99_ms"], object["p90_ms"]);
-  EXPECT_FALSE(object.contains("against"));
+  for (const char* arguments : {"session", "heap", "tensors"}) {
+    const nlohmann::json object =
+        json({"bench", "m.tessera", "--set", "n=3", "--threads", "1", "--blocks", "2", "--block-ms",
+              "1", "--arguments", arguments, "--json"});
+    EXPECT_GT(object["p50_ms"], 0);
+    EXPECT_GE(object["p90_ms"], object["p50_ms"]);
+    EXPECT_GE(object["p99_ms"], object["p90_ms"]);
+    EXPECT_FALSE(object.contains("against"));
+  }
 }
 
 TEST_F(CompileCommand, ProfileWritesATraceForPerfetto) {

@@ -11,6 +11,7 @@
 #include "tessera/runtime/cuda/device.h"
 #include "tests/codegen/both_ways.h"
 #include "tests/codegen/launch_lines.h"
+#include "tests/runtime/copying_program.h"
 #include "tests/tile/random_kernel.h"
 
 // What needs a GPU: what emulated threads cannot tell.
@@ -204,6 +205,52 @@ TEST_P(Gpu, RunsKernelsAsTheInterpreterDoes) {
         }
         EXPECT_EQ(launch_line::difference(line, expected, found), "");
       }
+    }
+  }
+}
+
+// Arguments in all kinds of host memory; over a driver without a GPU in tests/fake_gpu.
+TEST_P(Gpu, CopiesArgumentsInHostMemory) {
+  namespace made = runtime::testing;
+  const std::vector<std::int64_t> sizes = {4,    64 << 10,      (40 << 20) + 52, 0, (64 << 10) + 4,
+                                           1000, (1 << 20) + 12};
+  const auto program = runtime::LoadedProgram::load(made::copying_program(sizes));
+  ASSERT_TRUE(program) << to_string(program.error());
+  const auto session = runtime::Session::create(*program, {.threads = GetParam() ? 8 : 1});
+  ASSERT_TRUE(session) << to_string(session.error());
+  std::vector<std::vector<Datum>> kept;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    const auto outputs = (*session)->run(made::tensors_of(made::inputs_of(sizes, seed), seed));
+    ASSERT_TRUE(outputs) << to_string(outputs.error());
+    kept.push_back(*outputs);
+  }
+  for (unsigned seed = 0; seed < 6; ++seed)
+    EXPECT_TRUE(made::are_reversed(made::inputs_of(sizes, seed), kept[seed])) << seed;
+  for (const bool is_pinned : {false, true}) {
+    const auto inputs = made::inputs_of(sizes, 9);
+    std::vector<std::shared_ptr<std::byte>> memory;
+    std::vector<const std::byte*> from;
+    std::vector<std::byte*> to;
+    const auto allocate = [&](std::size_t bytes) {
+      const auto buffer = std::make_shared<Buffer>(bytes);
+      memory.push_back(is_pinned ? (*session)->host_memory(bytes)
+                                 : std::shared_ptr<std::byte>(buffer, buffer->data()));
+      return memory.back().get();
+    };
+    for (const auto& input : inputs) {
+      std::byte* const copy = allocate(input.size());
+      std::ranges::copy(input, copy);
+      from.push_back(copy);
+    }
+    for (std::size_t i = inputs.size(); i-- > 0;) to.push_back(allocate(inputs[i].size()));
+    EXPECT_EQ(device->knows(from[2], inputs[2].size()), is_pinned)
+        << "memory that others have pinned is staged: the driver does not tell its range";
+    for (int i = 0; i < 3; ++i) {
+      const auto done = (*session)->run(from, to);
+      ASSERT_TRUE(done) << to_string(done.error());
+      for (std::size_t o = 0; o < to.size(); ++o)
+        EXPECT_TRUE(std::equal(inputs[sizes.size() - 1 - o].begin(),
+                               inputs[sizes.size() - 1 - o].end(), to[o]));
     }
   }
 }

@@ -399,13 +399,37 @@ Stream Device::borrowed_stream(void* handle) const {
   return borrowed;
 }
 
-Expected<Event> Device::event() const {
+Expected<Event> Device::event(bool is_timed) const {
   Event made;
   made.driver_ = driver_;
   EventHandle handle = nullptr;
-  TESSERA_TRY_DONE(driver_->check(driver_->make_event(&handle, 0), "making an event"));
+  TESSERA_TRY_DONE(
+      driver_->check(driver_->make_event(&handle, is_timed ? 0 : kWithoutTime), "making an event"));
   made.event_ = {handle, driver_->destroy_event};
   return made;
+}
+
+bool PageLocks::lock(std::byte* memory, std::size_t bytes) const {
+  if (driver_->set_context(context_) != 0) return false;
+  const BesideCapture scope(*driver_);
+  return driver_->lock_pages(memory, bytes, kForAllContexts) == 0;
+}
+
+void PageLocks::unlock(std::byte* memory) const {
+  if (driver_->set_context(context_) != 0) return;
+  const BesideCapture scope(*driver_);
+  driver_->unlock_pages(memory);
+}
+
+bool Device::knows(const std::byte* memory, std::size_t bytes) const {
+  const auto address = reinterpret_cast<Address>(memory);
+  unsigned type = 0;
+  Address start = 0;
+  std::size_t length = 0;
+  return driver_->pointer_attribute(&type, kMemoryType, address) == 0 &&
+         driver_->pointer_attribute(&start, kRangeStart, address) == 0 &&
+         driver_->pointer_attribute(&length, kRangeBytes, address) == 0 && address >= start &&
+         address - start <= length && bytes <= length - (address - start);
 }
 
 Expected<Done> Device::copy(const Memory& to, const Memory& from, StreamHandle stream) const {

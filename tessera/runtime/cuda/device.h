@@ -44,6 +44,21 @@ class UniqueHandle {
 /// programmatic dependent of the one before it.
 bool awaits_grids(std::string_view ptx);
 
+/// Page-locking of host memory, which the GPU then copies by itself, at the full bandwidth of the
+/// bus. Valid as long as a Device of this GPU exists.
+class PageLocks {
+ public:
+  PageLocks(const Driver* driver, ContextHandle context) : driver_(driver), context_(context) {}
+  /// Locks whole pages; false where the system refuses.
+  bool lock(std::byte* memory, std::size_t bytes) const;
+  /// No copy of the memory may be in flight.
+  void unlock(std::byte* memory) const;
+
+ private:
+  const Driver* driver_;
+  ContextHandle context_;
+};
+
 class Device;
 
 /// Device memory.
@@ -185,7 +200,12 @@ class Device {
   /// A stream of the caller in the primary context; null is the default stream.
   Stream borrowed_stream(void* handle) const;
   int number() const { return number_; }  // ordinal of the GPU
-  Expected<Event> event() const;
+  /// An event; one without a time is cheaper to record.
+  Expected<Event> event(bool is_timed = true) const;
+  PageLocks page_locks() const { return {driver_, handle_}; }
+  /// Whether memory belongs to one allocation that the driver knows: page-locked by whomever (torch
+  /// for example), managed, or of a GPU.
+  bool knows(const std::byte* memory, std::size_t bytes) const;
   Expected<Done> copy(const Memory& to, const Memory& from, StreamHandle stream = nullptr) const;
   Expected<Done> wait() const { return driver_->check(driver_->wait_stream(nullptr), "waiting"); }
 

@@ -51,7 +51,14 @@ struct PoolProperties {
   std::uint16_t usage = 0;
   std::array<unsigned char, 54> reserved = {};
 };
-constexpr int kKeptBytes = 4;  // pool attribute: release threshold in bytes
+enum PointerAttribute : int {
+  kMemoryType = 2,
+  kRangeStart = 11,
+  kRangeBytes = 12,
+};
+constexpr unsigned kForAllContexts = 1;  // flag of lock_pages
+constexpr unsigned kWithoutTime = 2;     // flag of make_event
+constexpr int kKeptBytes = 4;            // pool attribute: release threshold in bytes
 constexpr int kCaptureThisThread = 1, kCaptureRelaxed = 2;
 constexpr int kLinkText = 1;  // PTX
 /// Constants of encode_map.
@@ -106,6 +113,9 @@ struct Driver {
   Result (*set_pool_attribute)(PoolHandle, int, void*);
   Result (*allocate_from)(Address*, std::size_t, PoolHandle, StreamHandle);
   Result (*free_in_order)(Address, StreamHandle);
+  Result (*lock_pages)(void*, std::size_t, unsigned);
+  Result (*unlock_pages)(void*);
+  Result (*pointer_attribute)(void*, int, Address);
   Result (*to_device)(Address, const void*, std::size_t);
   Result (*to_host)(void*, Address, std::size_t);
   Result (*copy)(Address, Address, std::size_t, StreamHandle);

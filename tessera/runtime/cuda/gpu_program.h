@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/runtime/cuda/device.h"
+#include "tessera/runtime/cuda/pinned_pool.h"
 #include "tessera/runtime/session.h"
 
 namespace tessera::runtime::cuda {
@@ -14,6 +15,7 @@ struct GpuProgram {
   Device device;
   std::vector<Function> functions = {};  // by kernel
   Memory weights = {};
+  std::shared_ptr<PinnedPool> pinned = pinned_pool(device);
 };
 
 /// The shared state, created by the first session that asks. Kernels are assembled on several

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "tessera/runtime/arguments.h"
 #include "tessera/runtime/cuda/gpu_program.h"
+#include "tessera/runtime/cuda/host_transfers.h"
 #include "tessera/runtime/step_executor.h"
 
 namespace tessera::runtime::cuda {
@@ -56,24 +58,33 @@ class GpuSession final : public StepExecutor {
     if (submitted_) (void)submitted_->wait();
   }
 
-  /// Allocates memory for all values but weights, in one piece.
+  /// Allocates memory for all values but weights, in one piece. Small inputs are neighbours, and so
+  /// are small outputs.
   Expected<Done> prepare() {
     TESSERA_TRY_DONE(device().use());
     TESSERA_TRY(stream_, device().stream());
     std::map<std::pair<Home, std::int64_t>, std::int64_t> of_caller;  // offset of each
     std::int64_t bytes = program().arena_bytes;
-    const auto add = [&](Home home, const std::vector<ValueIndex>& list) {
+    const auto add = [&](Home home, const std::vector<ValueIndex>& list, bool small) {
+      bytes = (bytes + kApart - 1) / kApart * kApart;
+      const std::int64_t begin = bytes;
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Value& value = program().values[list[i]];
-        if (value.home != home) continue;
-        bytes = (bytes + kApart - 1) / kApart * kApart;
+        if (value.home != home || small != is_small(value)) continue;
         of_caller.emplace(std::pair(home, static_cast<std::int64_t>(i)), bytes);
-        bytes += value.bytes;
+        bytes += (value.bytes + kApart - 1) / kApart * kApart;
       }
+      return DeviceRange{.address = static_cast<cuda::Address>(begin),
+                         .bytes = static_cast<std::size_t>(bytes - begin)};
     };
-    add(Home::Input, program().inputs);
-    add(Home::Output, program().outputs);
+    DeviceRange in = add(Home::Input, program().inputs, true);
+    DeviceRange out = add(Home::Output, program().outputs, true);
+    add(Home::Input, program().inputs, false);
+    add(Home::Output, program().outputs, false);
     TESSERA_TRY(own_, device().allocate(bytes));
+    in.address += own_.address();
+    out.address += own_.address();
+    transfers_.emplace(device(), *on_gpu_->pinned, options().threads, in, out);
     for (const Value& value : program().values) {
       cuda::Address base = own_.address();
       std::int64_t offset = value.offset;
@@ -89,6 +100,13 @@ class GpuSession final : public StepExecutor {
     is_graph_ = !needs_host_ && nodes_of(program(), 0, program().steps.size()) <= kMostOfAGraph;
     return Done{};
   }
+
+  std::shared_ptr<std::byte> host_memory(std::size_t bytes) override {
+    return on_gpu_->pinned->allocate(bytes);
+  }
+
+  /// The CPU reads inputs that are indices.
+  std::size_t host_alignment() const override { return alignof(std::int64_t); }
 
   Expected<Done> run_on_device(const DeviceArguments& given) override {
     TESSERA_TRY_DONE(check_addresses(given));
@@ -139,36 +157,52 @@ class GpuSession final : public StepExecutor {
   };
 
   const Device& device() const { return on_gpu_->device; }
+  static bool is_small(const Value& value) {
+    return value.bytes <= static_cast<std::int64_t>(HostTransfers::kSmall);
+  }
   cuda::Address at(const runtime::Address& address) const {
     return memory_[address.value] +
            static_cast<cuda::Address>(address.offset + address.per_round * round());
   }
 
-  /// Calls visit(i, memory, bytes) for values in memory of the caller.
-  template <class Visit>
-  Expected<Done> each(const std::vector<ValueIndex>& list, Visit&& visit) const {
+  /// Values in memory of the caller, and where they are on the GPU.
+  template <class Pointer>
+  std::vector<Transfer> transfers(const std::vector<ValueIndex>& list,
+                                  std::span<Pointer const> host) const {
+    std::vector<Transfer> made;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Value& value = program().values[list[i]];
-      if (value.home != Home::Boxed)
-        TESSERA_TRY_DONE(visit(i, memory_[list[i]], static_cast<std::size_t>(value.bytes)));
+      if (value.home == Home::Boxed) continue;
+      made.push_back({.device = memory_[list[i]],
+                      .host = const_cast<std::byte*>(host[i]),
+                      .bytes = static_cast<std::size_t>(value.bytes)});
     }
-    return Done{};
+    return made;
   }
 
   Expected<Done> execute(std::span<const std::byte* const> inputs,
                          std::span<std::byte* const> outputs) override {
     TESSERA_TRY_DONE(check_inputs(inputs));
     TESSERA_TRY_DONE(device().use());
+    // Whatever fails, nothing uses memory of the caller any more.
+    try {
+      Expected<Done> done = send_run_fetch(inputs, outputs);
+      if (!done) (void)stream_.wait();
+      return done;
+    } catch (const std::bad_alloc&) {
+      (void)stream_.wait();
+      throw;
+    }
+  }
+
+  /// The transfers are no nodes of the graph: that of the inputs begins while the graph is being
+  /// launched, and results have other addresses in each run.
+  Expected<Done> send_run_fetch(std::span<const std::byte* const> inputs,
+                                std::span<std::byte* const> outputs) {
     if (submitted_) TESSERA_TRY_DONE(stream_.wait_for(*submitted_));
-    TESSERA_TRY_DONE(each(program().inputs, [&](std::size_t i, cuda::Address to, std::size_t size) {
-      return stream_.send(to, {inputs[i], size});
-    }));
+    TESSERA_TRY_DONE(transfers_->send(stream_, transfers(program().inputs, inputs)));
     TESSERA_TRY_DONE(submit(graph_));
-    TESSERA_TRY_DONE(
-        each(program().outputs, [&](std::size_t i, cuda::Address from, std::size_t size) {
-          return stream_.fetch({outputs[i], size}, from);
-        }));
-    return stream_.wait();
+    return transfers_->fetch(stream_, transfers(program().outputs, outputs));
   }
 
   /// Submits all steps to the current stream: as a graph, captured if there is none yet, or one by
@@ -343,8 +377,9 @@ class GpuSession final : public StepExecutor {
   std::shared_ptr<const GpuProgram> on_gpu_;
   Memory own_;  // the arena, inputs, outputs
   Stream stream_;
-  const Stream* current_ = &stream_;   // the one that steps are submitted to
-  std::optional<Event> submitted_;     // end of the last run in a stream of the caller
+  const Stream* current_ = &stream_;  // the one that steps are submitted to
+  std::optional<Event> submitted_;    // end of the last run in a stream of the caller
+  std::optional<HostTransfers> transfers_;
   std::vector<cuda::Address> memory_;  // by value
   std::vector<std::uint64_t> words_;
   bool needs_host_ = false;              // some step does
