@@ -151,7 +151,7 @@ class Normaliser {
 
   /// Steps in the arguments of functions, then splits by what they distinguish.
   bool inside(const Spot& spot) {
-    const Term term = spot.term();
+    const Term& term = spot.term();  // stays as long as no step is taken
     for (std::size_t f = 0; f < term.factors.size(); ++f) {
       if (term.factors[f].args == nullptr) continue;
       for (std::size_t a = 0; a < term.factors[f].args->size(); ++a) {
@@ -186,7 +186,7 @@ class Normaliser {
     constexpr std::int64_t kMostValues = 16;
     const auto site = state_.site(side, place);
     if (!site || site->in == State::Site::In::Fold) return false;
-    const Term term = *site->term;
+    const Term& term = *site->term;  // stays as long as no step is taken
     for (const std::string& name : term.bound)
       for (const Dim& guard : term.guards) {
         if (!guard.contains(name)) continue;
