@@ -28,13 +28,15 @@ struct RulesOptions {
   std::int64_t seed = 1;
 };
 
-/// Inputs of a counterexample as JSON numbers.
+/// Inputs of a counterexample: their elements, numbers or text.
 nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < refuted.inputs.size(); ++i) {
     const Tensor& tensor = refuted.inputs[i];
-    std::vector<double> values;
-    for (std::int64_t at = 0; at < tensor.count(); ++at) values.push_back(number_at(tensor, at));
+    nlohmann::json values = nlohmann::json::array();
+    if (tensor.strings) values = *tensor.strings;
+    for (std::int64_t at = 0; !tensor.strings && at < tensor.count(); ++at)
+      values.push_back(number_at(tensor, at));
     list.push_back({{"name", rule.source.name(rule.source.inputs()[i])},
                     {"shape", tensor.shape},
                     {"values", std::move(values)}});
