@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "cli/json.h"
+#include "cli/model_flags.h"
 #include "cli/rules_command.h"
 #include "tessera/driver/model_certificate.h"
 #include "tessera/ir/inference_memo.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 #include "tessera/support/file.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 namespace {
@@ -22,17 +24,19 @@ struct RulesOptions {
   std::string name, path, certificates, source, target;
   std::vector<std::string> files;
   bool verbose = false;
-  int tries = 60;
+  int tries = 60, threads = 1;
   std::int64_t seed = 1;
 };
 
-/// Inputs of a counterexample as JSON numbers.
+/// Inputs of a counterexample: their elements, numbers or text.
 nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < refuted.inputs.size(); ++i) {
     const Tensor& tensor = refuted.inputs[i];
-    std::vector<double> values;
-    for (std::int64_t at = 0; at < tensor.count(); ++at) values.push_back(number_at(tensor, at));
+    nlohmann::json values = nlohmann::json::array();
+    if (tensor.strings) values = *tensor.strings;
+    for (std::int64_t at = 0; !tensor.strings && at < tensor.count(); ++at)
+      values.push_back(number_at(tensor, at));
     list.push_back({{"name", rule.source.name(rule.source.inputs()[i])},
                     {"shape", tensor.shape},
                     {"values", std::move(values)}});
@@ -84,28 +88,32 @@ std::string line_of(const nlohmann::json& rule) {
 
 using Judge = decltype(prove_rules);
 
-Expected<std::vector<RuleProof>> judged(const RulesOptions& options, Context& context,
-                                        Judge& judge) {
-  const InferenceMemo memo;  // the types of a rule are inferred again where it is proved
+struct Judged {
+  std::vector<RuleProof> proofs;
+  double seconds = 0;
+};
+
+Expected<Judged> judged(const RulesOptions& options, Context& context, Judge& judge) {
+  const InferenceMemo memo;
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   ProgressLine line(context);
-  return judge(book, {.proof = {.seed = static_cast<std::uint64_t>(options.seed),
-                                .tries = options.tries,
-                                .stop = &context.stop},
-                      .progress = [&](std::size_t done, std::size_t all) {
-                        line.show(done, all, "rules");
-                      }});
+  const Stopwatch watch;
+  TESSERA_TRY(std::vector<RuleProof> proofs,
+              judge(book, {.proof = {.seed = static_cast<std::uint64_t>(options.seed),
+                                     .tries = options.tries,
+                                     .stop = &context.stop},
+                           .threads = options.threads,
+                           .progress = [&](std::size_t done, std::size_t all) {
+                             line.show(done, all, "rules");
+                           }}));
+  return Judged{std::move(proofs), watch.seconds()};
 }
 
-/// Summary of all proofs with the total time.
-nlohmann::json proof_summary(const std::vector<RuleProof>& proofs) {
+/// Summary of all proofs with the time that they took together.
+nlohmann::json proof_summary(const Judged& judged) {
   nlohmann::json list = nlohmann::json::array();
-  double seconds = 0;
-  for (const RuleProof& proof : proofs) {
-    seconds += proof.seconds;
-    list.push_back(described(proof));
-  }
-  return {{"total", proofs.size()}, {"seconds", seconds}, {"rules", std::move(list)}};
+  for (const RuleProof& proof : judged.proofs) list.push_back(described(proof));
+  return {{"total", judged.proofs.size()}, {"seconds", judged.seconds}, {"rules", std::move(list)}};
 }
 
 std::size_t count(const nlohmann::json& rules, std::string_view verdict) {
@@ -121,12 +129,12 @@ void print_lines(const nlohmann::json& rules, const RulesOptions& options,
 }
 
 Expected<Done> prove_all(const RulesOptions& options, Context& context) {
-  TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, prove_rules));
-  nlohmann::json object = proof_summary(proofs);
+  TESSERA_TRY(const Judged proved, judged(options, context, prove_rules));
+  nlohmann::json object = proof_summary(proved);
   for (const char* verdict : {"proved", "refuted", "unknown"})
     object[verdict] = count(object["rules"], verdict);
   if (!options.certificates.empty()) {
-    TESSERA_TRY(object["certificates"], save_certificates(proofs, options.certificates));
+    TESSERA_TRY(object["certificates"], save_certificates(proved.proofs, options.certificates));
   }
   if (object["proved"] != object["total"]) context.exit_code = kNegativeResult;
   if (context.json) {
@@ -142,8 +150,8 @@ Expected<Done> prove_all(const RulesOptions& options, Context& context) {
 }
 
 Expected<Done> fuzz_all(const RulesOptions& options, Context& context) {
-  TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, fuzz_rules));
-  nlohmann::json object = proof_summary(proofs);
+  TESSERA_TRY(const Judged tested, judged(options, context, fuzz_rules));
+  nlohmann::json object = proof_summary(tested);
   for (nlohmann::json& rule : object["rules"])
     rule["verdict"] = rule["verdict"] == "refuted" ? "differs" : "agrees";
   object["agree"] = count(object["rules"], "agrees");
@@ -281,6 +289,7 @@ void add_rules(CLI::App& app, Context& context) {
   CLI::App& prove = of_rules(kProve);
   prove.add_flag("-v,--verbose", options->verbose, "print a line for every rule");
   prove.add_option("--certificates", options->certificates, "folder for the proof certificates");
+  add_threads_flag(prove, options->threads);
   of_rules(kList);
   of_rules(kShow);
   CLI::App& fuzz = of_rules(kFuzz);
@@ -291,6 +300,7 @@ void add_rules(CLI::App& app, Context& context) {
   fuzz.add_option("--seed", options->seed, "seed of shapes and inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  add_threads_flag(fuzz, options->threads);
   add_rules_generate(*rules, context);
   add_rules_prune(*rules, context);
   CLI::App& check = add(*rules, kCheck, options, context);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #include "tessera/expr/text.h"
@@ -14,6 +17,7 @@
 #include "tessera/rules/taso.h"
 #include "tessera/rules/text.h"
 #include "tessera/support/file.h"
+#include "tessera/support/parallel.h"
 
 namespace tessera {
 namespace {
@@ -61,19 +65,39 @@ using Decide = RuleProof (*)(const rules::Rule&, Guards, const prove::Options&);
 
 Expected<std::vector<RuleProof>> for_each_rule(const RuleBook& book, const RulesOptions& options,
                                                Decide decide) {
-  std::vector<RuleProof> proofs;
-  const InferenceMemo memo;
-  prove::Arithmetic arithmetic;
-  prove::Options proof = options.proof;
-  proof.arithmetic = &arithmetic;
-  for (const rules::Rule& rule : book.rules) {
-    if (options.progress) options.progress(proofs.size(), book.rules.size());
-    proofs.push_back(decide(rule, book.guards, proof));
-    if (options.proof.stop != nullptr && options.proof.stop->load(std::memory_order_relaxed))
-      return Diagnostic{
-          .id = "stopped", .where = {.item = rule.name}, .message = "the proof was stopped"};
+  const std::size_t all = book.rules.size();
+  std::vector<std::optional<RuleProof>> proofs(all);
+  std::atomic<std::size_t> next = 0;
+  std::size_t done = 0;
+  std::mutex mutex;
+  const auto is_stopped = [&] {
+    return options.proof.stop != nullptr && options.proof.stop->load(std::memory_order_relaxed);
+  };
+  if (options.progress) options.progress(0, all);
+  const auto work = [&] {
+    const InferenceMemo memo;
+    prove::Arithmetic arithmetic;
+    prove::Options proof = options.proof;
+    proof.arithmetic = &arithmetic;
+    for (std::size_t i; !is_stopped() && (i = next++) < all;) {
+      RuleProof decided = decide(book.rules[i], book.guards, proof);
+      if (is_stopped()) return;  // it may have been given up
+      const std::lock_guard lock(mutex);
+      proofs[i] = std::move(decided);
+      if (options.progress) options.progress(++done, all);
+    }
+  };
+  on_threads(std::min(static_cast<std::size_t>(std::max(options.threads, 1)), all), work);
+  std::vector<RuleProof> decided;
+  decided.reserve(all);
+  for (std::size_t i = 0; i < all; ++i) {
+    if (!proofs[i])
+      return Diagnostic{.id = "stopped",
+                        .where = {.item = book.rules[i].name},
+                        .message = "the proof was stopped"};
+    decided.push_back(*std::move(proofs[i]));
   }
-  return proofs;
+  return decided;
 }
 
 void count(const certify::Proof& proof, std::map<std::string, std::size_t>& steps) {

@@ -26,7 +26,8 @@ Expected<rules::Rule> find_rule(const RuleBook& book, const std::string& name);
 /// Options of proving and fuzzing rules.
 struct RulesOptions {
   prove::Options proof = {};
-  std::function<void(std::size_t done, std::size_t all)> progress = {};
+  int threads = 1;  // verdicts and certificates do not depend on it
+  std::function<void(std::size_t done, std::size_t all)> progress = {};  // never concurrently
 };
 
 /// Proves every rule; verdicts in the order of the rules.

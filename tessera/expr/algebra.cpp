@@ -167,9 +167,6 @@ void multiply_in(Term& term, const Factor& factor) {
   term.factors.push_back(factor);
 }
 
-namespace {
-
-/// Number of factors of a sum, with those inside of them; it stops counting beyond a limit.
 std::size_t size_of(const Sum& sum, std::size_t limit) {
   std::size_t size = 0;
   for (const Term& term : sum.terms)
@@ -180,6 +177,8 @@ std::size_t size_of(const Sum& sum, std::size_t limit) {
     }
   return size;
 }
+
+namespace {
 
 /// Whether a product that is written out takes too much time and memory.
 bool is_too_large_product(const Sum& a, const Sum& b) {

@@ -92,6 +92,8 @@ Sum indicator(std::vector<Dim> guards);
 std::optional<Rational> constant_of(const Sum& sum);
 bool contains(const Term& term, std::string_view symbol);
 bool contains(const Factor& factor, std::string_view symbol);
+/// Number of factors of a sum, with those inside of them; it stops counting beyond a limit.
+std::size_t size_of(const Sum& sum, std::size_t limit);
 /// Whether no number in it is undefined (out of the representable range, a division by zero, or a
 /// product of too many terms).
 bool is_defined(const Sum& sum);

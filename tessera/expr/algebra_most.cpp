@@ -144,12 +144,48 @@ std::optional<Sum> of_exponentials(Names& names, const Sum& pieces) {
 /// Maximum of operands that are closed and distinct.
 Sum most_of_distinct(Names& names, Sum pieces);
 
+/// Whether something is divided by a sum, which adding may cancel.
+bool has_quotients(const Sum& sum) {
+  return std::ranges::any_of(sum.terms, [](const Term& term) {
+    return std::ranges::any_of(term.factors, [](const Factor& factor) {
+      return factor.kind == Kind::Power && factor.exponent.sign() < 0;
+    });
+  });
+}
+
+/// Whether two closed terms may cancel. The names of bound variables may differ where several
+/// variables are used alike.
+bool may_cancel(const Term& a, const Term& b) {
+  if (is_plain(a) || is_plain(b)) return compare_bodies(a, b) == 0;
+  return a.bound.size() == b.bound.size() && a.guards.size() == b.guards.size() &&
+         a.factors.size() == b.factors.size();
+}
+
+/// Whether a closed sum has a multiple of an element of a float tensor that another one lacks.
+bool has_own_element(const Sum& sum, const Sum& other) {
+  return std::ranges::any_of(sum.terms, [&](const Term& term) {
+    const auto is_element = [](const Factor& factor) {
+      return factor.kind == Kind::Read && is_float(factor.to) && factor.exponent.is(1) &&
+             !factor.truth;
+    };
+    return std::ranges::any_of(term.factors, is_element) &&
+           std::ranges::none_of(other.terms, [&](const Term& o) { return may_cancel(term, o); });
+  });
+}
+
+/// Whether the difference of two closed sums is plainly of any sign, as far as is known: as that of
+/// most operands.
+bool may_differ_either_way(const Sum& a, const Sum& b) {
+  return !has_quotients(a) && !has_quotients(b) && (has_own_element(a, b) || has_own_element(b, a));
+}
+
 /// Whether an operand is nowhere above another one that is always present.
 bool is_lower(const Term& piece, const Sum& pieces) {
   constexpr std::size_t kMostPieces = 6;
   if (pieces.terms.size() > kMostPieces) return false;
   return std::ranges::any_of(pieces.terms, [&](const Term& other) {
     if (&other == &piece || !is_plain(other)) return false;
+    if (may_differ_either_way(value_of(other), value_of(piece))) return false;
     const Sum more = closed(add(value_of(other), scaled(value_of(piece), -1)));
     const Mask mask = mask_of(more, {});
     return (mask & kNegative) == 0 && (mask != kZero || !is_plain(piece));

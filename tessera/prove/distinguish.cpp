@@ -12,6 +12,7 @@
 #include "tessera/expr/number.h"
 #include "tessera/interp/interp.h"
 #include "tessera/prove/align.h"
+#include "tessera/prove/draw.h"
 #include "tessera/prove/elements.h"
 #include "tessera/prove/widen.h"
 #include "tessera/support/rng.h"
@@ -104,6 +105,10 @@ std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& re
     const DType dtype = types[input].dtype;
     std::vector<std::int64_t> shape;
     for (const Dim& dim : *types[input].shape) shape.push_back(*dim.constant());
+    if (dtype == DType::String) {
+      inputs.push_back(draw_text(std::move(shape), rng));
+      continue;
+    }
     const std::int64_t count = *element_count(shape);
     const std::int64_t below = input < recipe.below.size() ? recipe.below[input] : kBelow;
     const auto integer = [&]() -> std::int64_t {
@@ -365,9 +370,9 @@ std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
             (*type.shape)[axis] = kSmallImage;
       }
       const auto is_concrete = [](const Type& type) {
-        return type.is_ranked_tensor() && type.dtype != DType::String &&
-               std::ranges::all_of(*type.shape,
-                                   [](const Dim& dim) { return dim.constant().value_or(-1) >= 0; });
+        return type.is_ranked_tensor() && std::ranges::all_of(*type.shape, [](const Dim& dim) {
+                 return dim.constant().value_or(-1) >= 0;
+               });
       };
       if (std::ranges::all_of(types, is_concrete) && (symbols.empty() || is_small(types)))
         list.push_back(std::move(types));

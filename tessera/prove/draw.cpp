@@ -193,11 +193,19 @@ std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spre
   return Draw(relations, spread, rng).values();
 }
 
+Tensor draw_text(std::vector<std::int64_t> shape, Rng& rng) {
+  static constexpr std::array<std::string_view, 7> kTexts = {"a", "b",  "ab a", "Ba",
+                                                             "",  "bb", "A 1"};
+  std::vector<std::string> texts(static_cast<std::size_t>(element_count(shape).value_or(0)));
+  for (std::string& text : texts) text = kTexts[rng.below(kTexts.size())];
+  return Tensor::of_strings(std::move(shape), std::move(texts));
+}
+
 std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbers, Rng& rng) {
   std::vector<Tensor> inputs;
   for (const ValueId id : graph.inputs()) {
     const Type& type = graph.type(id);
-    if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+    if (!type.is_ranked_tensor()) return std::nullopt;
     Tensor tensor{.dtype = type.dtype};
     for (const Dim& dim : *type.shape) {
       if (!dim.constant()) return std::nullopt;
@@ -205,6 +213,10 @@ std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbe
     }
     const std::optional<std::int64_t> count = element_count(tensor.shape);
     if (!count || *count > kMostElements) return std::nullopt;
+    if (type.dtype == DType::String) {
+      inputs.push_back(draw_text(std::move(tensor.shape), rng));
+      continue;
+    }
     Buffer buffer(static_cast<std::size_t>(*count) *
                   static_cast<std::size_t>(byte_width(type.dtype)));
     for (std::int64_t i = 0; i < *count; ++i)

@@ -32,6 +32,9 @@ enum class Numbers {
   Positive,   // eighths of (0, 2]; integers below 10
 };
 
+/// Text of a few letters and gaps.
+Tensor draw_text(std::vector<std::int64_t> shape, Rng& rng);
+
 /// Tensors for the inputs of a graph whose sizes are numbers; nothing where an input is no tensor
 /// or too large.
 std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbers, Rng& rng);

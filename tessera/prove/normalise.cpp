@@ -151,7 +151,7 @@ class Normaliser {
 
   /// Steps in the arguments of functions, then splits by what they distinguish.
   bool inside(const Spot& spot) {
-    const Term term = spot.term();
+    const Term& term = spot.term();  // stays as long as no step is taken
     for (std::size_t f = 0; f < term.factors.size(); ++f) {
       if (term.factors[f].args == nullptr) continue;
       for (std::size_t a = 0; a < term.factors[f].args->size(); ++a) {
@@ -186,7 +186,7 @@ class Normaliser {
     constexpr std::int64_t kMostValues = 16;
     const auto site = state_.site(side, place);
     if (!site || site->in == State::Site::In::Fold) return false;
-    const Term term = *site->term;
+    const Term& term = *site->term;  // stays as long as no step is taken
     for (const std::string& name : term.bound)
       for (const Dim& guard : term.guards) {
         if (!guard.contains(name)) continue;
@@ -216,6 +216,8 @@ class Normaliser {
     bool any = false;
     for (int taken = 0; taken < kMostTaken && !given_up_; ++taken) {
       if (any && state_.is_same()) return true;
+      constexpr int kSmall = 1024;  // each round puts both sides in order
+      if (!affords(limits_, size_of_goal(state_) / kSmall)) break;
       bool found = false;
       for (const int side : {0, 1}) {
         const std::vector<UnmatchedTerm> left = unmatched_terms(state_, side);
@@ -257,11 +259,22 @@ class Normaliser {
     }
   }
 
+  /// Factors of both sides.
+  static int size_of_goal(const State& state) {
+    constexpr std::size_t kLimit = 1 << 16;
+    return static_cast<int>(size_of(state.side(0), kLimit) + size_of(state.side(1), kLimit));
+  }
+  /// Takes from the budget; whether that was enough.
+  static bool affords(const Limits& limits, int cost) {
+    return limits.budget == nullptr || (*limits.budget -= cost) >= 0;
+  }
+
   bool prove_all(std::vector<State>& obligations, Step& step, Limits limits) {
     limits.explains = false;
     std::string why;
     return std::ranges::all_of(obligations, [&](State& obligation) {
-      const bool late = (limits.budget != nullptr && --*limits.budget < 0) ||
+      constexpr int kSmall = 256;  // a case of a large sum costs as much as several of small ones
+      const bool late = !affords(limits, 1 + size_of_goal(obligation) / kSmall) ||
                         (limits.stop != nullptr && *limits.stop);
       return !late && settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
     });

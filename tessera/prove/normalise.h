@@ -16,7 +16,7 @@ struct Limits {
   bool reconciles = true;  // whether to split terms by the cases of the other side
   int cases = 3;           // how deep proofs by cases of a maximum may be inside of each other
   int signs = 5;           // the same for cases of the sign of a sum
-  int* budget = nullptr;   // of cases, in all
+  int* budget = nullptr;   // of cases, in all; large sums cost more
   bool explains = true;    // whether `why` is wanted
   const std::atomic<bool>* stop = nullptr;
   /// Computed tensors that are not to be unfolded.

@@ -78,8 +78,7 @@ std::optional<Refuted> distinguished_by_recipes(const Instance& instance, const 
   std::vector<Type> types;
   for (const ValueId id : instance.source.inputs()) {
     types.push_back(instance.source.type(id));
-    if (!types.back().is_ranked_tensor() || types.back().dtype == DType::String)
-      return std::nullopt;
+    if (!types.back().is_ranked_tensor()) return std::nullopt;
   }
   if (!is_small(types)) return std::nullopt;
   const JointGraph joint = joint_graph(instance.source, instance.target);

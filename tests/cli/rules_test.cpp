@@ -1,8 +1,12 @@
 /// `tessera rules` and `tessera explain` as a user meets them.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "tessera/support/file.h"
 #include "tests/support/tessera_command.h"
 
 namespace tessera {
@@ -143,6 +147,32 @@ TEST_F(RulesCli, SlowTheShippedRulesAreProvedAndTheirCertificatesAccepted) {
 TEST_F(RulesCli, SlowTheShippedRulesAgreeOnRandomShapes) {
   const Outcome outcome = tessera({"rules", "fuzz", "--tries", "20"});
   EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.out;
+}
+
+TEST_F(RulesCli, VerdictsAndCertificatesDoNotDependOnTheNumberOfThreads) {
+  std::string rules = std::string(kTrue) + kAnyRank + kFalse;
+  for (int i = 0; i < 8; ++i) {
+    std::string copy = kTrue;
+    const std::string name = "sum_into_matmul";
+    copy.replace(copy.find(name), name.size(), fmt::format("copy_{}", i));
+    rules += copy;
+  }
+  folder.write("my.rules", rules);
+  const auto proved = [&](const std::string& threads) {
+    nlohmann::json object = json({"rules", "prove", "my.rules", "--json", "--threads", threads,
+                                  "--certificates", "proofs" + threads});
+    object.erase("seconds");
+    for (nlohmann::json& rule : object["rules"]) rule.erase("seconds");
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder.path() / ("proofs" + threads)))
+      object["texts"][entry.path().filename().string()] = *read_text(entry.path());
+    return object;
+  };
+  const nlohmann::json one = proved("1");
+  EXPECT_EQ(one["total"], 11);
+  EXPECT_GE(one["texts"].size(), 10u);
+  EXPECT_EQ(proved("4"), one);
+  EXPECT_EQ(tessera({"rules", "prove", "my.rules", "--threads", "0"}).exit_code, kUsage);
 }
 
 TEST_F(RulesCli, ShowPrintsWhatCanBeReadAgain) {

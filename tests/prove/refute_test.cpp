@@ -46,6 +46,15 @@ TEST(Refute, FindsADifferenceInNumbers) {
                         "graph(x: f32[m, n]) { return log(mul(x, 2.0)) }");
 }
 
+TEST(Refute, DrawsTextBesideNumbers) {
+  const std::string split = "a, b = string_split(t) {delimiter=\"a\"} ";
+  expect_counterexample("graph(x: f32[n], t: string[m]) { " + split + "return mul(x, x), a, b }",
+                        "graph(x: f32[n], t: string[m]) { " + split + "return mul(x, 2.0), a, b }");
+  // What is made of text may differ, too.
+  expect_counterexample("graph(t: string[m]) { " + split + "return b }",
+                        "graph(t: string[m]) { " + split + "return mul(b, 2) }");
+}
+
 TEST(Refute, FindsSizesThatGroupsNeed) {
   expect_counterexample(
       "graph(x: f32[n, c, h, w], k: f32[f, d, 3, 3], l: f32[e, b, 3, 3]) {"
