@@ -30,6 +30,18 @@ def test_integers_divide_as_torch_does():
     check(lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")), x / 2, y.float())
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
+def test_numbers_beyond_a_dtype_wrap_around(dtype):
+    x = torch.tensor([3, 5, 100]).to(dtype)
+    check(lambda x: (x * 100_000, x + 70_000, 1000 - x, x & 1000, x < 300, x == -156, x // 1000, x % 300, x * -1), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_numbers_beyond_the_largest_float(dtype):
+    x = torch.tensor([-3, 0.001, 100]).to(dtype)
+    check(lambda x: (x * 1e5, x + 1e39, x < 1e39, x / 1e39, x == 1e300), x)
+
+
 def test_nan_and_infinity():
     x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
     check(lambda x: (torch.relu(x), x.clamp(-1, 1), x.max(), x.amin(), torch.maximum(x, x.flip(0)), x.isnan(), x * 0,

@@ -130,14 +130,15 @@ class Emitter:
         return self._value(self.graph.constant(tensor, name))
 
     def number(self, number, dtype: torch.dtype) -> TensorValue:
-        """A constant without axes."""
+        """A constant without axes; as in torch, integers wrap around in narrower types, and large floats are infinite."""
         if isinstance(number, complex) or not isinstance(number, (bool, int, float)):
             raise Unsupported(f"a number of type {type(number).__name__}")
         key = (repr(number), dtype)
         if key not in self._numbers:
             # The content counts, not the mode that traces.
             with torch.utils._python_dispatch._disable_current_modes():
-                self._numbers[key] = self.constant(torch.tensor(number, dtype=dtype))
+                widest = torch.float64 if isinstance(number, float) else torch.int64
+                self._numbers[key] = self.constant(torch.tensor(number, dtype=widest).to(dtype))
         return self._numbers[key]
 
     def ints(self, numbers) -> TensorValue:
