@@ -4,8 +4,7 @@
 #
 # A batch holds sources of one folder, up to so many bytes of them: the names of one folder, also
 # those in unnamed namespaces, must therefore differ. Each batch instantiates the templates of the
-# types that all use, which takes as long as 50 KB of sources; one of this size takes about 2 GiB of
-# memory.
+# types that all use, which takes as long as 50 KB of sources; one of 170 KB takes 1 GiB of memory.
 set(unity_bytes 250000)
 
 # tessera_precompile(NAME [LIBRARIES...] [OPTIONS...] [HEADERS...]): the precompiled header NAME, for
