@@ -4,31 +4,28 @@ get_property(sources GLOBAL PROPERTY TESSERA_SOURCES)
 get_property(headers GLOBAL PROPERTY TESSERA_HEADERS)
 
 # Every header compiles alone. A source includes its own header first (tools/check_layers sees to
-# it), so in a build of single sources only the headers without a source remain. In batches, with a
-# precompiled header, those remain that no other header includes as the first of ours, before which
-# nothing of ours is known; what a header forgets of the standard library is seen by the preset `dev`.
-set(included_first)
-foreach(header IN LISTS headers)
-  file(STRINGS "${header}" first REGEX "^#include \"" LIMIT_COUNT 1)
-  string(REGEX REPLACE "^#include \"(.*)\".*" "${PROJECT_SOURCE_DIR}/\\1" first "${first}")
-  list(APPEND included_first "${first}")
-endforeach()
-set(units)
-set(llvm_units)
-foreach(header IN LISTS headers)
-  string(REGEX REPLACE "\\.h$" ".cpp" own_source "${header}")
-  if((TESSERA_UNITY AND NOT header IN_LIST included_first) OR
-     (NOT TESSERA_UNITY AND NOT own_source IN_LIST sources))
-    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
-    set(unit "${PROJECT_BINARY_DIR}/check_headers/${path}.cpp")
-    file(CONFIGURE OUTPUT "${unit}" CONTENT "#include \"${path}\"\n")
-    if(path MATCHES "^tessera/codegen/")
-      list(APPEND llvm_units "${unit}")
-    else()
-      list(APPEND units "${unit}")
-    endif()
-  endif()
-endforeach()
+# it), so that the build shows it for the headers that its units begin with, each before which nothing
+# of ours is known that it does not include; header_units.py writes units for the others. With a
+# precompiled header, what a header forgets of the standard library is seen by the preset `dev`.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(beginnings "${sources}")
+if(TESSERA_UNITY)
+  get_property(beginnings GLOBAL PROPERTY TESSERA_BEGINNINGS)
+endif()
+set(units_folder "${PROJECT_BINARY_DIR}/check_headers")
+string(REPLACE ";" "\n" header_lines "${headers}")
+string(REPLACE "${PROJECT_SOURCE_DIR}/" "" header_lines "${header_lines}")
+string(REPLACE ";" "\n" beginning_lines "${beginnings}")
+file(WRITE "${units_folder}/headers" "${header_lines}")
+file(WRITE "${units_folder}/sources" "${beginning_lines}")
+execute_process(COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/header_units.py" "${PROJECT_SOURCE_DIR}"
+                        "${units_folder}" "${units_folder}/sources"
+                INPUT_FILE "${units_folder}/headers" OUTPUT_VARIABLE units COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "\n$" "" units "${units}")
+string(REPLACE "\n" ";" units "${units}")
+set(llvm_units "${units}")
+list(FILTER llvm_units INCLUDE REGEX "^${units_folder}/tessera/codegen/")
+list(FILTER units EXCLUDE REGEX "^${units_folder}/tessera/codegen/")
 get_property(libraries GLOBAL PROPERTY TESSERA_LIBRARIES)
 add_custom_target(check_headers)
 function(tessera_check_headers target precompiled) # UNITS...

@@ -2,10 +2,10 @@
 # compiled as one (a header costs more than most sources), behind a precompiled header of the
 # standard library. The preset `dev` does without, so that an edit of one file compiles one file.
 #
-# A batch holds sources of one folder, up to TESSERA_UNITY_BYTES of them: the names of one folder,
-# also those in unnamed namespaces, must therefore differ.
-
-set(TESSERA_UNITY_BYTES 100000 CACHE STRING "Size of a batch of sources, in bytes")
+# A batch holds sources of one folder, up to so many bytes of them: the names of one folder, also
+# those in unnamed namespaces, must therefore differ. Each batch instantiates the templates of the
+# types that all use, which takes as long as 50 KB of sources; one of 170 KB takes 1 GiB of memory.
+set(unity_bytes 250000)
 
 # tessera_precompile(NAME [LIBRARIES...] [OPTIONS...] [HEADERS...]): the precompiled header NAME, for
 # targets with the same options: g++ 12 crashes where the levels of optimization differ.
@@ -50,10 +50,11 @@ function(tessera_unity target precompiled)
     cmake_path(GET source PARENT_PATH parent)
     file(SIZE "${source}" size)
     math(EXPR total "${bytes} + ${size}")
-    if(NOT parent STREQUAL folder OR total GREATER TESSERA_UNITY_BYTES)
+    if(NOT parent STREQUAL folder OR total GREATER unity_bytes)
       math(EXPR batch "${batch} + 1")
       set(total ${size})
       set(folder "${parent}")
+      set_property(GLOBAL APPEND PROPERTY TESSERA_BEGINNINGS "${source}")
     endif()
     set(bytes ${total})
     set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${target}_${batch}")

@@ -25,7 +25,7 @@ const ElementType* by_name(std::string_view name) {
   return found == kElementTypes.end() ? nullptr : found;
 }
 
-[[noreturn]] void fail(std::string message, std::string note = {}, std::string help = {}) {
+[[noreturn]] void fail_array(std::string message, std::string note = {}, std::string help = {}) {
   throw DiagnosticError({.id = "python-array",
                          .message = std::move(message),
                          .note = std::move(note),
@@ -95,7 +95,7 @@ std::optional<ArrayView> view_of_buffer(nb::handle object, bool writable) {
   ArrayView view{.dtype = *dtype, .data = static_cast<std::byte*>(buffer->buf), .owner = buffer};
   for (int axis = 0; axis < buffer->ndim; ++axis) {
     view.shape.push_back(buffer->shape[axis]);
-    if (buffer->strides[axis] % buffer->itemsize != 0) fail("its elements are not aligned");
+    if (buffer->strides[axis] % buffer->itemsize != 0) fail_array("its elements are not aligned");
     view.strides.push_back(buffer->strides[axis] / buffer->itemsize);
   }
   return view;
@@ -110,11 +110,11 @@ bool is_torch(nb::handle object) {
 /// Refuses arrays on a GPU and element types that there are no tensors of.
 DType checked_dtype(std::int32_t device, const nb::dlpack::dtype& type) {
   if (device != nb::device::cpu::value)
-    fail("the array is not in the memory of this computer",
-         "programs take and give arrays in host memory", "copy it with .cpu() first");
+    fail_array("the array is not in the memory of this computer",
+               "programs take and give arrays in host memory", "copy it with .cpu() first");
   const ElementType* const found = element_type(type);
   if (found == nullptr)
-    fail(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
+    fail_array(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
   return found->dtype;
 }
 
@@ -149,20 +149,20 @@ std::int64_t count_of(const ArrayView& view) {
 /// The view of an array by its library's table; the array itself keeps the memory.
 ArrayView view_by_exchange(const DlpackExchange& exchange, nb::handle object) {
   if (is_negated(object))
-    fail("it is a view of negated elements", {}, "give a copy: x.resolve_neg()");
+    fail_array("it is a view of negated elements", {}, "give a copy: x.resolve_neg()");
   nb::dlpack::dltensor tensor;
   if (exchange.view_of_object(object.ptr(), &tensor) != 0) {
     nb::python_error error;
     const std::string text = nb::cast<std::string>(nb::str(error.value()));
-    fail("it is an array without memory of its own that can be read",
-         "its library says: " + text.substr(0, text.find('\n')));
+    fail_array("it is an array without memory of its own that can be read",
+               "its library says: " + text.substr(0, text.find('\n')));
   }
   ArrayView view{.dtype = checked_dtype(tensor.device.device_type, tensor.dtype),
                  .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset};
   view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
   view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   if (tensor.data == nullptr && count_of(view) != 0)
-    fail("it has no memory", "fake tensors have shapes alone");
+    fail_array("it has no memory", "fake tensors have shapes alone");
   return view;
 }
 
@@ -266,7 +266,7 @@ std::optional<Tensor> text_of(nb::handle object) {
     } else if (nb::isinstance<nb::str>(element)) {
       elements.push_back(nb::cast<std::string>(element));
     } else {
-      fail("an array of objects has an element that is no text");
+      fail_array("an array of objects has an element that is no text");
     }
   }
   return Tensor::of_strings(nb::cast<std::vector<std::int64_t>>(nb::list(object.attr("shape"))),
@@ -286,12 +286,12 @@ nb::object text_array(const Tensor& tensor) {
 std::optional<ArrayView> writable_view(nb::handle object) {
   auto view = view_of(object, true);
   if (!view) {
-    if (view_of(object, false)) fail("the array is read-only");
+    if (view_of(object, false)) fail_array("the array is read-only");
     return std::nullopt;
   }
   std::int64_t last = 1;
   for (std::size_t axis = 0; axis < view->shape.size(); ++axis) {
-    if (view->strides[axis] < 0) fail("an array with negative strides is not supported");
+    if (view->strides[axis] < 0) fail_array("an array with negative strides is not supported");
     last += (view->shape[axis] - 1) * view->strides[axis];
   }
   view->bytes = count_of(*view) == 0 ? 0 : last * byte_width(view->dtype);
@@ -311,8 +311,8 @@ Datum datum_of(nb::handle object, ArrayLibrary& library) {
     for (const nb::handle element : object) elements.push_back(datum_of(element, library));
     return Datum::sequence(std::move(elements));
   }
-  fail(fmt::format("'{}' is not an array", nb::cast<std::string>(nb::str(object.type()))),
-       "arrays of numpy and torch, and what has a buffer or __dlpack__");
+  fail_array(fmt::format("'{}' is not an array", nb::cast<std::string>(nb::str(object.type()))),
+             "arrays of numpy and torch, and what has a buffer or __dlpack__");
 }
 
 namespace {

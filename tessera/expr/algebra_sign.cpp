@@ -14,14 +14,14 @@ Mask negated(Mask mask) {
                            ((mask & kPositive) != 0 ? kNegative : 0));
 }
 
-Mask product_of(Mask a, Mask b) {
+Mask sign_of_product(Mask a, Mask b) {
   Mask result = ((a | b) & kZero) != 0 ? kZero : 0;
   if ((a & kPositive) != 0) result |= b & (kNegative | kPositive);
   if ((a & kNegative) != 0) result |= negated(b) & (kNegative | kPositive);
   return result;
 }
 
-Mask sum_of(Mask a, Mask b) {
+Mask sign_of_sum(Mask a, Mask b) {
   if (a == kZero) return b;
   if (b == kZero) return a;
   const Mask both = a | b;
@@ -94,7 +94,7 @@ Mask mask_of(const Factor& factor, const Context& context) {
 
 Mask mask_of(const Term& term, const Context& context) {
   Mask mask = of_number(term.coefficient);
-  for (const Factor& factor : term.factors) mask = product_of(mask, mask_of(factor, context));
+  for (const Factor& factor : term.factors) mask = sign_of_product(mask, mask_of(factor, context));
   // A sum over a range, which may be empty.
   return is_plain(term) ? mask : static_cast<Mask>(mask | kZero);
 }
@@ -102,7 +102,7 @@ Mask mask_of(const Term& term, const Context& context) {
 Mask by_terms(const Sum& sum, const Context& context) {
   Mask mask = kZero;
   for (const Term& term : sum.terms) {
-    mask = sum_of(mask, mask_of(term, context));
+    mask = sign_of_sum(mask, mask_of(term, context));
     if (mask == kAny) break;
   }
   return mask;
@@ -187,7 +187,7 @@ Mask mask_in(const Sum& sum, const Context& context) {
       const Sum rest = closed(add(sum, scaled(sign.of, -ratio)));
       const int times = ratio.sign() * sign.sign;
       const Mask part = times < 0 ? kNegative : times > 0 ? kPositive : kZero;
-      mask &= sum_of(part, mask_in(rest, {context.signs, context.depth - 1}));
+      mask &= sign_of_sum(part, mask_in(rest, {context.signs, context.depth - 1}));
       break;
     }
   }

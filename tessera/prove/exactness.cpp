@@ -13,7 +13,7 @@
 namespace tessera::prove {
 namespace {
 
-constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
+constexpr std::int64_t kExactnessMemoryLimit = std::int64_t{1} << 30;
 constexpr int kInputs = 4;  // that are tried where the operations are not the same
 
 /// The elements of all outputs; nothing where one is no tensor of recorded numbers.
@@ -21,7 +21,8 @@ std::optional<std::vector<TracedNumber>> recorded_outputs(const Graph& graph,
                                                           const std::vector<interp::Value>& inputs,
                                                           const Options& options) {
   const auto results = interp::run_as<TracedNumber>(
-      graph, inputs, {.memory_limit = kMemoryLimit, .stop = options.stop, .in_order = true});
+      graph, inputs,
+      {.memory_limit = kExactnessMemoryLimit, .stop = options.stop, .in_order = true});
   if (!results) return std::nullopt;
   std::vector<TracedNumber> all;
   for (const interp::Value& value : *results) {
@@ -68,9 +69,9 @@ Expected<std::vector<Datum>> in_single_precision(const Graph& graph,
                                                  const std::vector<Tensor>& inputs) {
   std::vector<interp::Value> values;
   for (const Tensor& tensor : inputs) values.push_back({tensor});
-  TESSERA_TRY(
-      const std::vector<interp::Value> results,
-      interp::run_as<float>(graph, values, {.memory_limit = kMemoryLimit, .in_order = true}));
+  TESSERA_TRY(const std::vector<interp::Value> results,
+              interp::run_as<float>(graph, values,
+                                    {.memory_limit = kExactnessMemoryLimit, .in_order = true}));
   std::vector<Datum> data;
   for (const interp::Value& result : results) data.push_back(result.datum);
   return data;

@@ -26,7 +26,7 @@ namespace tessera::tile::gpu {
 
 struct Instruction;
 /// Instructions in order. A class of its own, because instructions have bodies: its members are
-/// defined where Instruction is complete.
+/// defined in block_program.cpp, where Instruction is complete.
 struct Body : std::vector<Instruction> {
   Body();
   Body(const Body& other);
@@ -419,16 +419,16 @@ using AnyInstruction =
                  PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram,
                  WaitPrefetch, ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage,
                  FillStages, FillConstants, WarpTasks>;
+/// Its special members are defined in block_program.cpp: compilers need seconds for those of so
+/// many alternatives.
 struct Instruction : AnyInstruction {
   using AnyInstruction::AnyInstruction;
+  Instruction(const Instruction& other);
+  Instruction(Instruction&& other) noexcept;
+  Instruction& operator=(const Instruction& other);
+  Instruction& operator=(Instruction&& other) noexcept;
+  ~Instruction();
 };
-
-inline Body::Body() = default;
-inline Body::Body(const Body& other) = default;
-inline Body::Body(Body&& other) noexcept = default;
-inline Body& Body::operator=(const Body& other) = default;
-inline Body& Body::operator=(Body&& other) noexcept = default;
-inline Body::~Body() = default;
 
 /// Shared memory of a block.
 struct SharedMemoryUse {
