@@ -47,7 +47,7 @@ nlohmann::json to_json(const ModelAccuracy& near) {
       {"median_ratio", near.ratio}, {"median_factor", near.off}, {"rank_correlation", near.rank}};
 }
 
-std::string to_text(const ModelAccuracy& near) {
+std::string accuracy_text(const ModelAccuracy& near) {
   return fmt::format("median ratio {:.2f}, half within a factor of {:.2f}, rank correlation {:.3f}",
                      near.ratio, near.off, near.rank);
 }
@@ -87,7 +87,7 @@ void print_measurements(const TargetMeasurements& held, int rows) {
   for (const auto& [kind, count] : held.kinds)
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", count, kind);
   if (!kinds.empty()) fmt::print("  kinds     {}\n", kinds);
-  if (!held.measurements.empty()) fmt::print("  roofline  {}\n", to_text(held.near));
+  if (!held.measurements.empty()) fmt::print("  roofline  {}\n", accuracy_text(held.near));
   for (std::size_t i = 0; i < held.measurements.size() && static_cast<int>(i) < rows; ++i) {
     const cost::Measurement& one = held.measurements[i];
     fmt::print("{:>12.4f} ms  {} [{}]\n", one.seconds * 1e3, one.what, one.strategy);
@@ -208,7 +208,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   if (run > 0)
     fmt::print("{:>10.4f}             the whole program; the sum is {:+.1f} % of it away\n",
                run * 1e3, 100 * (after.seconds / run - 1));
-  fmt::print("roofline  {}\n", to_text(near));
+  fmt::print("roofline  {}\n", accuracy_text(near));
   return Done{};
 }
 

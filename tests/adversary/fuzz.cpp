@@ -180,9 +180,10 @@ std::string summary(const std::vector<View>& views) {
   return text;
 }
 
-void report(const Pair& pair, const std::string& why, const Options& options) {
+void report(const Pair& pair, const std::string& why, const Options& options,
+            const char* what = "FAILED") {
   const std::string text = fmt::format("// {}\n{}", why, rules::to_text(pair.rule));
-  fmt::print("FAILED: {}\n{}\n", pair.rule.name, text);
+  fmt::print("{}: {}\n{}\n", what, pair.rule.name, text);
   std::fflush(stdout);
   if (!options.save.empty()) std::ofstream(options.save + "/" + pair.rule.name + ".rules") << text;
 }
@@ -198,7 +199,10 @@ void look_at(const Pair& pair, const Options& options, Tally& tally) {
   const std::vector<View> views = views_of_pair(pair);
   if (options.show) fmt::print("{}\n", summary(views));
   ++tally.made;
-  if (views.size() == 3 && views[1].verdict != views[2].verdict) ++tally.by_order;
+  if (views.size() == 3 && views[1].verdict != views[2].verdict) {
+    ++tally.by_order;
+    report(pair, summary(views), options, "depends on the order");
+  }
   if (is_proved(views)) {
     ++tally.proved;
     if (!difference_of(pair)) return;
