@@ -620,8 +620,16 @@ def test_exported_programs(tmp_path):
     torch.testing.assert_close(ts.open(tmp_path / "net.tsr")(x), model(x).detach())
     traced = torch.fx.symbolic_trace(model)
     torch.testing.assert_close(ts.torch.compile_exported(torch.export.export(traced, (x,)))(x), model(x).detach())
+    converted = torch.export.export(Converted(), (x,))  # torch asserts the dtype that .to() was traced with
+    assert any("_assert_tensor_metadata" in str(node.target) for node in converted.graph.nodes)
+    torch.testing.assert_close(ts.torch.compile_exported(converted)(x), Converted()(x))
     with pytest.raises(ValueError, match="svd"):
         ts.torch.compile_exported(torch.export.export(SVD(), (torch.ones(2, 2),)))
+
+
+class Converted(torch.nn.Module):
+    def forward(self, x):
+        return x.to(torch.float64) * 2
 
 
 class SVD(torch.nn.Module):

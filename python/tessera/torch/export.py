@@ -12,7 +12,7 @@ from ..program import Program
 from .decompositions import decompositions
 from .importer import ImportFailure, Importer
 from .options import Options
-from .partition import Segment, is_size, is_write, reason_to_decline
+from .partition import Segment, is_size, is_traced_assertion, is_write, reason_to_decline
 from .plan import traced_values
 
 WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -59,7 +59,8 @@ def import_exported(program, weights_as_inputs=()) -> ImportedModel:
 
 def _import(module, values, constants, inputs) -> ImportedModel:
     device = next((v.device for v in values.values() if isinstance(v, torch.Tensor)), torch.device("cpu"))
-    nodes = [n for n in module.graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
+    others = ("placeholder", "get_attr", "output")
+    nodes = [n for n in module.graph.nodes if n.op not in others and not is_traced_assertion(n)]
     outputs = next(n for n in module.graph.nodes if n.op == "output").args[0]
     declined = {}
     for node in nodes:

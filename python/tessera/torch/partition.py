@@ -46,6 +46,11 @@ def is_write(node) -> bool:
     return node.op == "call_function" and node.target is torch.ops.aten.copy_.default
 
 
+def is_traced_assertion(node) -> bool:
+    """Whether a node asserts the dtype, device or layout that was traced, as torch.export writes it; it has no result."""
+    return node.op == "call_function" and node.target is torch.ops.aten._assert_tensor_metadata.default
+
+
 def is_size(value) -> bool:
     """Whether the traced value of a node is a number."""
     return isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
