@@ -1,3 +1,6 @@
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -114,10 +117,20 @@ Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   return cast(short_enough.cast(convert, ir.getFloatTy()), DType::F32, to);
 }
 
+/// f16 as f32. LLVM narrows operations between an extension and a truncation, which a CPU without
+/// f16 arithmetic pays for: vectors become scalars, and its maximum of f16 loses NaN (LLVM 19).
+Lanes widened_from_f16(const Lanes& x) {
+  const Lanes wide = x.cast(CastOps::FPExt, x.ir().getFloatTy());
+  const bool is_gpu =
+      llvm::Triple(x.ir().GetInsertBlock()->getModule()->getTargetTriple()).isNVPTX();
+  if (is_gpu || target_has(x, {"fullfp16", "avx512fp16"})) return wide;
+  return intrinsic(llvm::Intrinsic::arithmetic_fence, wide);
+}
+
 Lanes float_to_float(const Lanes& x, DType from, DType to) {
   if (from == DType::BF16) return cast(widened_from_bf16(x), DType::F32, to);
   llvm::Type* const element = type_of(to, x.ir().getContext());
-  if (from == DType::F16) return cast(x.cast(CastOps::FPExt, x.ir().getFloatTy()), DType::F32, to);
+  if (from == DType::F16) return cast(widened_from_f16(x), DType::F32, to);
   if (from == DType::F32 && to == DType::BF16) return narrowed_to_bf16(x);
   if (from == DType::F32)
     return x.cast(to == DType::F64 ? CastOps::FPExt : CastOps::FPTrunc, element);
