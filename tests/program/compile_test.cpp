@@ -543,6 +543,20 @@ TEST(Compile, TransposedConvolutionsSpreadNoNaN) {
       {image}, {.passes = {.exact = true}}, 1e-6);
 }
 
+TEST(Compile, MaximaOfHalvesKeepNaN) {
+  // On CPUs without f16 arithmetic, LLVM must not narrow the maximum of f32 to f16.
+  Tensor a = testing::random_f32({64}, 1), b = testing::random_f32({64}, 2);
+  const_cast<float*>(a.as<float>().data())[3] = std::numeric_limits<float>::quiet_NaN();
+  const_cast<float*>(b.as<float>().data())[5] = std::numeric_limits<float>::quiet_NaN();
+  for (const char* op : {"max", "min"}) {
+    const Graph graph = parsed(fmt::format(
+        "graph(a: f32[64], b: f32[64]) {{ x = cast(a) {{to=\"f16\"}}  y = cast(b) {{to=\"f16\"}}  "
+        "return {}(x, y) }}",
+        op));
+    expect_same(graph, graph, {a, b}, {.passes = {.exact = true}}, 0);
+  }
+}
+
 TEST(Compile, WhatIsFusedIntoACastToIntegersIsRounded) {
   const Graph graph =
       parsed("graph(x: f32[16]) { return cast(mul(sqrt(x), 1073741824.0)) {to=\"i64\"} }");
