@@ -5,7 +5,7 @@
 
 namespace tessera::cli {
 
-/// Where the arguments of timed runs are.
+/// Memory that holds the arguments of timed runs.
 enum class ArgumentMemory {
   Session,  // memory of the session
   Heap,     // other memory, which is copied for a GPU

@@ -8,7 +8,7 @@
 /// with it has one GPU. Copies are executed as a GPU might: as late as it can, when somebody waits.
 extern "C" {
 
-/// What tests look at, and what they change.
+/// State of the fake driver that tests inspect and change.
 struct FakeCuda {
   int refuses_to_lock = 0;  // no page can be locked
   int is_eager = 0;         // copies are executed when they are submitted

@@ -50,7 +50,7 @@ TEST(Refute, DrawsTextBesideNumbers) {
   const std::string split = "a, b = string_split(t) {delimiter=\"a\"} ";
   expect_counterexample("graph(x: f32[n], t: string[m]) { " + split + "return mul(x, x), a, b }",
                         "graph(x: f32[n], t: string[m]) { " + split + "return mul(x, 2.0), a, b }");
-  // What is made of text may differ, too.
+  // Results computed from text may differ, too.
   expect_counterexample("graph(t: string[m]) { " + split + "return b }",
                         "graph(t: string[m]) { " + split + "return mul(b, 2) }");
 }

@@ -114,7 +114,7 @@ llvm::Value* ViewAccess::within(const Place& place, int reg) {
     const auto at = static_cast<std::size_t>(axis);
     if (place.is_known_inside(at)) continue;
     if (place.known && place.known->inside[at]) continue;
-    // Of a tile within the view, only padding is out of bounds.
+    // Padding alone is out of bounds where the tile is within the view.
     const auto* start = llvm::dyn_cast<llvm::ConstantInt>(place.start[at]);
     const auto* extent = llvm::dyn_cast<llvm::ConstantInt>(place.extents[at]);
     if (start != nullptr && extent != nullptr && !start->isNegative() &&

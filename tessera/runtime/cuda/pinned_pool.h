@@ -16,7 +16,7 @@ namespace tessera::runtime::cuda {
 /// longer locked; a child of fork() has a copy of it.
 class PinnedPool {
  public:
-  /// How pages are locked and unlocked; `lock` may refuse.
+  /// Functions that lock and unlock pages; `lock` may refuse.
   struct Pages {
     std::function<bool(std::byte* memory, std::size_t bytes)> lock;
     std::function<void(std::byte* memory)> unlock;

@@ -13,7 +13,7 @@ namespace tessera::tile {
 ///   row = pid()   t: f16[1, 256] = vload(x, row, 0)  =>  t: f16[4, 256] = vload(x, 4*row, 0)
 ///
 /// Tiles and numbers of a program without an axis for its row get one (f16[256] => f16[4, 256]).
-/// What is assumed of the program id is dropped.
+/// Assumptions about the program id are dropped.
 ///
 /// Needs:  at run time `npid()` along axis 0 is the number of programs of the source; the result
 ///         runs in cdiv(npid, count) programs.
