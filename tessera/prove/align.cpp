@@ -169,7 +169,7 @@ Type with_sizes(Type type, const Sizes& sizes) {
 std::optional<std::vector<Type>> concrete(const std::vector<Type>& types, std::int64_t size) {
   std::vector<Type> sized;
   for (Type type : types) {
-    if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+    if (!type.is_ranked_tensor()) return std::nullopt;
     for (Dim& dim : *type.shape) {
       dim = dim.substituted([&](std::string_view) { return std::optional<Dim>(size); });
       if (!dim.constant() || *dim.constant() < 0) return std::nullopt;

@@ -21,6 +21,7 @@ namespace tessera::prove {
 namespace {
 
 constexpr std::int64_t kBelow = 1000;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double normal(Rng& rng) {
   const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
@@ -51,19 +52,37 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double d = std::fabs(a - b);
-  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+  return std::isnan(d) ? kInfinity : d;
+}
+
+/// The indices of an element of a dense tensor.
+std::vector<std::int64_t> position_of(std::int64_t element,
+                                      const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> position(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    position[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return position;
+}
+
+Apart texts_apart(const Tensor& a, const Tensor& b) {
+  const auto differing = std::ranges::mismatch(*a.strings, *b.strings);
+  if (differing.in1 == a.strings->end()) return {};
+  return {.position = position_of(differing.in1 - a.strings->begin(), a.shape),
+          .relative = kInfinity,
+          .what = fmt::format("\"{}\" and \"{}\"", *differing.in1, *differing.in2)};
 }
 
 }  // namespace
 
 Apart apart(const Tensor& a, const Tensor& b) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape)
     return {
         .relative = kInfinity,
         .what = fmt::format("the shapes are {} and {}", shape_text(a.shape), shape_text(b.shape))};
   if (a.dtype != b.dtype) return {.relative = kInfinity, .what = "the types differ"};
-  if (a.dtype == DType::String) return {};
+  if (a.dtype == DType::String) return texts_apart(a, b);
   const std::int64_t count = a.count();
   double squares = 0, most = 0;
   std::int64_t finite = 0, at = 0;
@@ -88,11 +107,7 @@ Apart apart(const Tensor& a, const Tensor& b) {
   Apart result{.source = number_at(a, at), .target = number_at(b, at)};
   const double rms = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(finite, 1)));
   result.relative = most / (rms > 0 ? rms : 1);
-  result.position.resize(a.shape.size());
-  for (std::size_t axis = a.shape.size(); axis-- > 0;) {
-    result.position[axis] = at % a.shape[axis];
-    at /= a.shape[axis];
-  }
+  result.position = position_of(at, a.shape);
   result.what = fmt::format("{:.6g} and {:.6g}, {:.2g} of the root mean square apart",
                             result.source, result.target, result.relative);
   return result;
@@ -243,23 +258,6 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options) {
   return distinguishes(joint_graph(source, target), inputs, options);
-}
-
-std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types) {
-  std::vector<std::size_t> integers;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    if (is_integer(types[i].dtype)) integers.push_back(i);
-  // Token numbers, masks and kinds of tokens: some integers are only 0 or 1.
-  const std::size_t subsets = integers.size() <= 4 ? std::size_t{1} << integers.size() : 2;
-  std::vector<std::vector<std::int64_t>> list;
-  for (const std::int64_t below : {1000, 100, 10})
-    for (std::size_t subset = 0; subset < subsets; ++subset) {
-      std::vector<std::int64_t>& ranges = list.emplace_back(types.size(), below);
-      for (std::size_t i = 0; i < integers.size(); ++i)
-        if (subsets == 2 ? subset == 1 : (subset >> i & 1) != 0) ranges[integers[i]] = 2;
-    }
-  if (integers.empty()) list.resize(1);
-  return list;
 }
 
 TellingNumbers telling_numbers(const Graph& source, const Graph& target) {

@@ -70,10 +70,6 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options);
 
-/// Bounds of the integers by input, to be tried in this order: some models take numbers of tokens,
-/// some truth values.
-std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types);
-
 /// Numbers that may lead to a difference: rows where constants of the same name differ, and numbers
 /// of the models and their neighbours.
 struct TellingNumbers {

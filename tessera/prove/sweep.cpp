@@ -14,6 +14,7 @@
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
+#include "tessera/prove/input_ranges.h"
 #include "tessera/prove/locate.h"
 #include "tessera/prove/prove.h"
 #include "tessera/prove/size_cases.h"
@@ -107,6 +108,10 @@ class Sweep {
   void find_unrelated();
 
   bool is_late() const { return by_cases_ && by_cases_->seconds() > kCaseSeconds; }
+  interp::Options interpreting() const {
+    return {
+        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
+  }
   DistinguishOptions running() const {
     return {
         .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
@@ -122,7 +127,7 @@ class Sweep {
   std::optional<ConstantMatcher> constants_;
   std::array<Prints, 2> prints_;
   std::optional<std::vector<Type>> sized_;
-  std::vector<std::int64_t> below_;  // what integers the models take
+  InputRanges below_;  // of the integers that the models take
   std::map<std::string, bool> tried_;
   struct Failed {
     ClassId source = 0;     // what the value may be equal to
@@ -186,23 +191,26 @@ Verdict Sweep::confirmed(Proved made) {
     std::int64_t elements = 0;
     for (const Type& type : types) elements += product(*type.shape).constant().value_or(0);
     if (ran && (!believes || elements > kFewElements)) break;
-    for (const std::vector<std::int64_t>& below : integer_ranges(aligned_.inputs)) {
-      if (alarm_.over()) return Unknown{"the time is over"};
-      bool runs = false;
-      for (const Recipe& recipe : probes(options_.seed, below)) {
-        if (runs && watch.seconds() > kProbeSeconds) break;
-        const std::vector<Tensor> inputs = make_inputs(types, recipe);
-        const auto outputs = single_outputs(joint(), inputs);
-        if (!outputs) break;
-        runs = true;
-        if (!(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers)) continue;
-        DistinguishOptions how = running();
-        how.rounded = &*outputs;
-        if (auto refuted = refutation(inputs, how)) return *std::move(refuted);
-      }
-      ran = ran || runs;
-      if (runs) break;
-    }
+    std::optional<Refuted> refuted;
+    const bool runs =
+        for_each_range(joint().graph, types, interpreting(), [&](const InputRanges& below) {
+          bool any = false;
+          for (const Recipe& recipe : probes(options_.seed, below)) {
+            if (alarm_.over() || refuted || (any && watch.seconds() > kProbeSeconds)) return true;
+            const std::vector<Tensor> inputs = make_inputs(types, recipe);
+            const auto outputs = single_outputs(joint(), inputs);
+            if (!outputs) return any;
+            any = true;
+            if (!(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers)) continue;
+            DistinguishOptions how = running();
+            how.rounded = &*outputs;
+            refuted = refutation(inputs, how);
+          }
+          return any;
+        });
+    if (refuted) return *std::move(refuted);
+    if (alarm_.over()) return Unknown{"the time is over"};
+    ran = ran || runs;
   }
   if (!ran && rounds)
     return Unknown{"constants are equal up to rounding, and the models cannot be run"};
@@ -246,11 +254,9 @@ std::optional<std::array<std::vector<Datum>, 2>> Sweep::single_outputs(
     const std::function<void(ValueId, const interp::Value&)>& observe) const {
   std::vector<interp::Value> values;
   for (const Tensor& input : inputs) values.push_back({input});
-  const auto results = interp::run_as<float>(joint.graph, values,
-                                             {.threads = options_.threads,
-                                              .memory_limit = options_.memory_limit,
-                                              .stop = options_.stop,
-                                              .observe = observe});
+  interp::Options run = interpreting();
+  run.observe = observe;
+  const auto results = interp::run_as<float>(joint.graph, values, run);
   if (!results) return std::nullopt;
   std::array<std::vector<Datum>, 2> outputs;
   for (std::size_t i = 0; i < results->size(); ++i)
@@ -291,21 +297,24 @@ std::optional<Refuted> Sweep::observe() {
   for (const std::int64_t size : {3, 8, 32, 64, 224}) {
     const auto types = concrete(aligned_.inputs, size);
     if (!types || (size != 3 && !open) || (open && !is_small(*types))) break;
-    for (const std::vector<std::int64_t>& below : integer_ranges(aligned_.inputs)) {
-      if (alarm_.over()) return std::nullopt;
-      const std::vector<Tensor> inputs =
-          make_inputs(*types, {.seed = options_.seed, .below = below});
-      std::array<std::vector<Datum>, 2> outputs;
-      if (!run_both(prepared, inputs, outputs) || !mostly_finite(outputs[0])) continue;
-      sized_ = types;
-      below_ = below;
-      if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
-        DistinguishOptions how = running();
-        how.rounded = &outputs;
-        if (auto refuted = refutation(inputs, how)) return refuted;
-      }
-      return std::nullopt;
-    }
+    std::optional<Refuted> refuted;
+    const bool ran =
+        for_each_range(prepared.graph, *types, interpreting(), [&](const InputRanges& below) {
+          if (alarm_.over()) return true;
+          const std::vector<Tensor> inputs =
+              make_inputs(*types, {.seed = options_.seed, .below = below});
+          std::array<std::vector<Datum>, 2> outputs;
+          if (!run_both(prepared, inputs, outputs) || !mostly_finite(outputs[0])) return false;
+          sized_ = types;
+          below_ = below;
+          if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
+            DistinguishOptions how = running();
+            how.rounded = &outputs;
+            refuted = refutation(inputs, how);
+          }
+          return true;
+        });
+    if (ran) return refuted;
   }
   for (auto& prints : prints_) prints.clear();
   return std::nullopt;

@@ -61,6 +61,7 @@ struct Options {
 struct Tally {
   std::uint64_t at = 0;  // the pair that is looked at
   std::uint64_t made = 0, proved = 0, refuted = 0, unknown = 0, failed = 0;
+  std::uint64_t missed = 0;    // of the unknown: the interpreter computes different outputs
   std::uint64_t by_order = 0;  // the verdict depends on the order of the models
 };
 
@@ -180,6 +181,13 @@ std::string summary(const std::vector<View>& views) {
   return text;
 }
 
+std::string reasons(const std::vector<View>& views) {
+  std::string text;
+  for (const View& view : views)
+    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", view.way, view.verdict, view.why);
+  return text;
+}
+
 void report(const Pair& pair, const std::string& why, const Options& options,
             const char* what = "FAILED") {
   const std::string text = fmt::format("// {}\n{}", why, rules::to_text(pair.rule));
@@ -218,6 +226,11 @@ void look_at(const Pair& pair, const Options& options, Tally& tally) {
   const bool refuted =
       std::ranges::any_of(views, [](const View& view) { return view.verdict == "refuted"; });
   ++(refuted ? tally.refuted : tally.unknown);
+  if (!refuted)
+    if (const auto difference = difference_of(pair)) {
+      ++tally.missed;
+      report(pair, reasons(views) + "; " + *difference, options, "not refuted");
+    }
   for (const View& view : views)
     if (view.verdict == "refuted" && !view.replayed) {
       ++tally.failed;
@@ -273,10 +286,13 @@ class Fuzz {
       const Tally& tally = tallies_[i];
       all.made += tally.made, all.proved += tally.proved, all.refuted += tally.refuted;
       all.unknown += tally.unknown, all.failed += tally.failed, all.by_order += tally.by_order;
+      all.missed += tally.missed;
     }
-    fmt::print("{} pairs from {}: {} proved, {} refuted, {} unknown; {} by order; {} failed\n",
-               all.made, options_.seed, all.proved, all.refuted, all.unknown, all.by_order,
-               all.failed);
+    fmt::print(
+        "{} pairs from {}: {} proved, {} refuted, {} unknown, of which {} differ; {} by order; {} "
+        "failed\n",
+        all.made, options_.seed, all.proved, all.refuted, all.unknown, all.missed, all.by_order,
+        all.failed);
     return all.failed == 0;
   }
 

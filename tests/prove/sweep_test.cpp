@@ -1,5 +1,6 @@
 #include "tessera/prove/sweep.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -246,6 +247,23 @@ TEST(Sweep, LooksUpTheRowsOfATableThatDiffer) {
     return *g.finish({{"y", g.op("gather", {g.constant(f32({5000, 4}, table), "table"), ids})}});
   };
   expect_sweep_refuted(model(0), model(0.5));
+}
+
+TEST(Sweep, FindsTheIndicesThatEachOperatorAccepts) {
+  // `i` has to be 0, `j` less than 3, `k` may be any row.
+  const auto model = [](std::string_view last) {
+    return fmt::format(
+        "graph(x: f32[1, 4], y: f32[3, 4], z: f32[2000, 4], i: i64[6], j: i64[6], k: i64[6]) {{"
+        " a = gather(x, i) b = gather(y, j) c = gather(z, k) return a, b, {}(c) }}",
+        last);
+  };
+  expect_sweep_refuted(parsed(model("relu")), parsed(model("abs")));
+  expect_sweep_refuted(parsed(model("abs")), parsed(model("relu")));
+}
+
+TEST(Sweep, RefutesAnotherText) {
+  expect_sweep_refuted(parsed("graph(x: string[3], y: string[3]) { return string_concat(x, y) }"),
+                       parsed("graph(x: string[3], y: string[3]) { return string_concat(y, x) }"));
 }
 
 TEST(Sweep, RefutesAnotherAttributeAndAnotherEdge) {
