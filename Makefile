@@ -1,5 +1,5 @@
-# The two commands of the README, and clang-tidy. Everything else: cmake --preset, tools/check,
-# tools/fuzz.
+# The two commands of the README, and `lint`: what compiles all sources once more (each header alone,
+# clang-tidy). Everything else: cmake --preset, tools/check, tools/fuzz.
 
 .PHONY: demo test lint
 demo:
@@ -11,4 +11,4 @@ test:
 lint:
 	tools/setup --test
 	cmake --preset release
-	cmake --build --preset release --parallel $(shell nproc) --target check_tidy
+	cmake --build --preset release --parallel $(shell nproc) --target check_headers check_tidy
