@@ -15,7 +15,7 @@
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
 #include "tessera/prove/input_ranges.h"
-#include "tessera/prove/locate.h"
+#include "tessera/prove/model_runs.h"
 #include "tessera/prove/prove.h"
 #include "tessera/prove/size_cases.h"
 #include "tessera/support/cpu_time.h"
@@ -24,10 +24,9 @@
 namespace tessera::prove {
 namespace {
 
-constexpr std::int64_t kMostKeyed = 1 << 10;    // elements of a constant that a proof may look at
-constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
-constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
-constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
+constexpr std::int64_t kMostKeyed = 1 << 10;  // elements of a constant that a proof may look at
+constexpr std::size_t kMostScreened = 40;     // nodes of a window that is run
+constexpr int kMostDiffering = 2;             // windows of a pair whose sides differ in numbers
 // CPU time, so that a verdict does not depend on the load of the machine.
 constexpr double kScreenSeconds = 1;  // of running a window
 constexpr double kSecondsByName = 1;  // of matching by names, after a pair that failed
@@ -42,13 +41,11 @@ bool is_pure(const Graph& graph) {
   });
 }
 
-using Prints = std::vector<std::optional<Fingerprint>>;  // by value
-
 /// Two models, one of which is the source: values of the target are matched with its values.
 class Sweep {
  public:
   Sweep(const Aligned& aligned, const SweepOptions& options)
-      : aligned_(aligned), options_(options), alarm_(options.stop) {
+      : aligned_(aligned), options_(options), alarm_(options.stop), runs_(aligned, options) {
     for (const ValueId id : aligned_.source.inputs())
       result_.input_names.push_back(aligned_.source.name(id));
   }
@@ -63,15 +60,10 @@ class Sweep {
   /// Only the outputs, of small models.
   bool match_outputs_by_cases();
   bool have_one_type(std::size_t output) const;
-  /// One run of both in which fingerprints are taken; a refutation where it is one already.
+  /// Runs both models as they were prepared; a refutation where they differ.
   std::optional<Refuted> observe();
-  /// Takes the fingerprints of a sweep the other way round.
-  void take_observations(const Sweep& other);
-  std::optional<Refuted> search();
+  ModelRuns& runs() { return runs_; }
   Proved proved() const;
-  /// Runs both models if a proof took constants for nearly equal or believed a file: a refutation,
-  /// or the proof.
-  Verdict confirmed(Proved made);
   Verdict unknown();
   /// Whether the search by names ended at a pair that seems to differ, or took long without a proof
   /// of some pair: a run of both models tells more than another search.
@@ -80,16 +72,6 @@ class Sweep {
   SweepResult report() &&;
 
  private:
-  /// Outputs of a run in single precision, source and target; nothing where they do not run.
-  std::optional<std::array<std::vector<Datum>, 2>> single_outputs(
-      const JointGraph& joint, const std::vector<Tensor>& inputs,
-      const std::function<void(ValueId, const interp::Value&)>& observe = {}) const;
-  bool run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
-                std::array<std::vector<Datum>, 2>& outputs);
-  /// The two models as one graph.
-  const JointGraph& joint();
-  /// Runs the models in double: a refutation, and where they part.
-  std::optional<Refuted> refutation(const std::vector<Tensor>& inputs, DistinguishOptions how);
   /// Whether the two sides of a window differ on random numbers; false where they cannot be run.
   bool differs(const Window& window);
   void match(ValueId target);
@@ -108,14 +90,6 @@ class Sweep {
   void find_unrelated();
 
   bool is_late() const { return by_cases_ && by_cases_->seconds() > kCaseSeconds; }
-  interp::Options interpreting() const {
-    return {
-        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
-  }
-  DistinguishOptions running() const {
-    return {
-        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
-  }
   void show(std::size_t done, std::string_view what) const {
     if (options_.progress) options_.progress({done, aligned_.target.value_count() + 1, what});
   }
@@ -123,11 +97,9 @@ class Sweep {
   const Aligned& aligned_;
   const SweepOptions& options_;
   Alarm alarm_;
+  ModelRuns runs_;
   std::optional<Pairing> pairing_;
   std::optional<ConstantMatcher> constants_;
-  std::array<Prints, 2> prints_;
-  std::optional<std::vector<Type>> sized_;
-  InputRanges below_;  // of the integers that the models take
   std::map<std::string, bool> tried_;
   struct Failed {
     ClassId source = 0;     // what the value may be equal to
@@ -139,7 +111,6 @@ class Sweep {
   CpuStopwatch matching_;
   bool is_suspect_ = false;  // a pair of one name differs in numbers, or took long to compare
   std::string current_;      // what is compared
-  std::optional<JointGraph> joint_;
   bool splits_ = false;
   std::optional<CpuStopwatch> by_cases_;  // since match_by_cases()
   SweepResult result_;
@@ -170,53 +141,6 @@ Proved Sweep::proved() const {
   return proved;
 }
 
-Verdict Sweep::confirmed(Proved made) {
-  using Kind = Assumption::Kind;
-  const auto assumes = [&](auto&& holds) { return std::ranges::any_of(made.assumptions, holds); };
-  // What is true of the sizes that were tried may not be of all others.
-  const bool believes = assumes([](const Assumption& assumption) {
-    return assumption.kind == Kind::Declared ||
-           (assumption.kind == Kind::Sizes && assumption.text.ends_with(kMeetByBroadcasting));
-  });
-  const bool rounds = assumes([](const Assumption& assumption) {
-    return assumption.kind == Kind::Constant || assumption.text.ends_with(kLastPlace);
-  });
-  if (!rounds && !believes) return made;
-  show(0, "running both models");
-  constexpr std::int64_t kFewElements = 1 << 12;
-  constexpr double kProbeSeconds = 1;  // one probe is run in any case, others while there is time
-  const CpuStopwatch watch;
-  bool ran = false;
-  for (const std::vector<Type>& types : probe_types(aligned_.inputs)) {
-    std::int64_t elements = 0;
-    for (const Type& type : types) elements += product(*type.shape).constant().value_or(0);
-    if (ran && (!believes || elements > kFewElements)) break;
-    std::optional<Refuted> refuted;
-    const bool runs =
-        for_each_range(joint().graph, types, interpreting(), [&](const InputRanges& below) {
-          bool any = false;
-          for (const Recipe& recipe : probes(options_.seed, below)) {
-            if (alarm_.over() || refuted || (any && watch.seconds() > kProbeSeconds)) return true;
-            const std::vector<Tensor> inputs = make_inputs(types, recipe);
-            const auto outputs = single_outputs(joint(), inputs);
-            if (!outputs) return any;
-            any = true;
-            if (!(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers)) continue;
-            DistinguishOptions how = running();
-            how.rounded = &*outputs;
-            refuted = refutation(inputs, how);
-          }
-          return any;
-        });
-    if (refuted) return *std::move(refuted);
-    if (alarm_.over()) return Unknown{"the time is over"};
-    ran = ran || runs;
-  }
-  if (!ran && rounds)
-    return Unknown{"constants are equal up to rounding, and the models cannot be run"};
-  return made;
-}
-
 Verdict Sweep::unknown() {
   find_unrelated();
   if (!alarm_.over()) return Unknown{"a pair of values is not related"};
@@ -224,124 +148,13 @@ Verdict Sweep::unknown() {
                                   : fmt::format("the time is over, after {}", current_)};
 }
 
-SweepResult Sweep::report() && {
-  return std::move(result_);
-}
-
-void Sweep::take_observations(const Sweep& other) {
-  prints_ = {other.prints_[1], other.prints_[0]};
-  sized_ = other.sized_;
-  below_ = other.below_;
-}
-
-const JointGraph& Sweep::joint() {
-  if (!joint_) joint_ = joint_graph(aligned_.source, aligned_.target);
-  return *joint_;
-}
-
-std::optional<Refuted> Sweep::refutation(const std::vector<Tensor>& inputs,
-                                         DistinguishOptions how) {
-  Locator locator(aligned_.source, aligned_.target, joint(), options_.memory_limit / 4);
-  how.observe = [&](ValueId id, const interp::Value& value) { locator.observe(id, value); };
-  auto refuted = distinguishes(joint(), inputs, how);
-  if (!refuted || !*refuted) return std::nullopt;
-  result_.divergence = locator.divergence();
-  return *std::move(refuted);
-}
-
-std::optional<std::array<std::vector<Datum>, 2>> Sweep::single_outputs(
-    const JointGraph& joint, const std::vector<Tensor>& inputs,
-    const std::function<void(ValueId, const interp::Value&)>& observe) const {
-  std::vector<interp::Value> values;
-  for (const Tensor& input : inputs) values.push_back({input});
-  interp::Options run = interpreting();
-  run.observe = observe;
-  const auto results = interp::run_as<float>(joint.graph, values, run);
-  if (!results) return std::nullopt;
-  std::array<std::vector<Datum>, 2> outputs;
-  for (std::size_t i = 0; i < results->size(); ++i)
-    outputs[2 * i < results->size() ? 0 : 1].push_back((*results)[i].datum);
-  return outputs;
-}
-
-bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
-                     std::array<std::vector<Datum>, 2>& outputs) {
-  // Values of the two graphs by value of the joint one.
-  std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> of(prepared.graph.value_count());
-  for (const std::size_t side : {0, 1}) {
-    prints_[side].assign(prepared.values[side].size(), std::nullopt);
-    for (std::uint32_t i = 0; i < prepared.values[side].size(); ++i)
-      if (const ValueId at = prepared.values[side][i]; at.present())
-        of[at.index].push_back({side, i});
-  }
-  const auto print = [&](ValueId id, const interp::Value& value) {
-    if (!value.datum.is_tensor()) return;
-    const Fingerprint made = fingerprint(value.datum.tensor());
-    for (const auto& [side, i] : of[id.index]) prints_[side][i] = made;
-  };
-  for (std::size_t i = 0; i < inputs.size(); ++i) print(prepared.graph.inputs()[i], {inputs[i]});
-  for (std::uint32_t i = 0; i < prepared.graph.value_count(); ++i)
-    if (const Tensor* constant = prepared.graph.constant({i});
-        constant != nullptr && constant->count() <= kMostPrinted)
-      print({i}, {*constant});
-  auto results = single_outputs(prepared, inputs, print);
-  if (results) outputs = *std::move(results);
-  return results.has_value();
-}
-
 std::optional<Refuted> Sweep::observe() {
-  show(0, "running both models");
-  const JointGraph prepared =
-      joint_graph(pairing_->graph(Side::Source), pairing_->graph(Side::Target));
-  const bool open = concrete(aligned_.inputs, 3) != concrete(aligned_.inputs, 8);
-  for (const std::int64_t size : {3, 8, 32, 64, 224}) {
-    const auto types = concrete(aligned_.inputs, size);
-    if (!types || (size != 3 && !open) || (open && !is_small(*types))) break;
-    std::optional<Refuted> refuted;
-    const bool ran =
-        for_each_range(prepared.graph, *types, interpreting(), [&](const InputRanges& below) {
-          if (alarm_.over()) return true;
-          const std::vector<Tensor> inputs =
-              make_inputs(*types, {.seed = options_.seed, .below = below});
-          std::array<std::vector<Datum>, 2> outputs;
-          if (!run_both(prepared, inputs, outputs) || !mostly_finite(outputs[0])) return false;
-          sized_ = types;
-          below_ = below;
-          if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
-            DistinguishOptions how = running();
-            how.rounded = &outputs;
-            refuted = refutation(inputs, how);
-          }
-          return true;
-        });
-    if (ran) return refuted;
-  }
-  for (auto& prints : prints_) prints.clear();
-  return std::nullopt;
+  return runs_.observe(pairing_->graph(Side::Source), pairing_->graph(Side::Target));
 }
 
-std::optional<Refuted> Sweep::search() {
-  const auto tells_apart = [&](const std::vector<Type>& types,
-                               const Recipe& recipe) -> std::optional<Refuted> {
-    DistinguishOptions how = running();
-    how.may_overflow = recipe.scale > 1;
-    return refutation(make_inputs(types, recipe), how);
-  };
-  const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
-  if (!types) return std::nullopt;
-  const std::vector<Recipe> list = recipes(options_.seed + 1, aligned_.inputs.size(), below_,
-                                           telling_numbers(aligned_.source, aligned_.target));
-  for (const Recipe& recipe : list) {
-    if (alarm_.over()) return std::nullopt;
-    show(0, "searching for an input that tells them apart");
-    if (auto refuted = tells_apart(*types, recipe)) return refuted;
-  }
-  for (const std::vector<Type>& other : probe_types(aligned_.inputs)) {
-    if (alarm_.over()) return std::nullopt;
-    if (other == *types) continue;
-    if (auto refuted = tells_apart(other, list.front())) return refuted;
-  }
-  return std::nullopt;
+SweepResult Sweep::report() && {
+  result_.divergence = runs_.divergence();
+  return std::move(result_);
 }
 
 std::vector<Sweep::Candidate> Sweep::candidates(ValueId target) const {
@@ -349,7 +162,7 @@ std::vector<Sweep::Candidate> Sweep::candidates(ValueId target) const {
   std::vector<Candidate> found;
   const Prepared &ours = pairing_->prepared(Side::Source),
                  &theirs = pairing_->prepared(Side::Target);
-  const Prints &source_prints = prints_[0], &target_prints = prints_[1];
+  const auto& [source_prints, target_prints] = runs_.prints();
   const std::string name = theirs.graph.name(target);
   const auto is_better = [&](const Candidate& a, const Candidate& b) {
     const auto named = [&](const Candidate& c) { return ours.graph.name(c.value) == name; };
@@ -463,9 +276,9 @@ bool Sweep::match_outputs() {
 
 void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
-  const int patience = sized_ ? 24 : 4;
+  const int patience = runs_.are_observed() ? 24 : 4;
   if (alarm_.over() || failures_ > patience || is_suspect_ || is_late()) return;
-  if (!sized_ && failures_ > 0 && matching_.seconds() > kSecondsByName) {
+  if (!runs_.are_observed() && failures_ > 0 && matching_.seconds() > kSecondsByName) {
     is_suspect_ = true;
     return;
   }
@@ -550,7 +363,7 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
     }
     if (screened || (step == 0 && differs(window))) ++differing;
     // Models of the same names are run before much time is spent on what differs in a window.
-    if (differing > kMostDiffering && !sized_) {
+    if (differing > kMostDiffering && !runs_.are_observed()) {
       is_suspect_ = true;
       return false;
     }
@@ -641,21 +454,22 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   auto models = size_case.prepared ? Expected<std::array<Prepared, 2>>(*size_case.prepared)
                                    : prepared_pair(aligned, options.stop);
   if (!models) {
-    auto refuted = forward.search();
+    auto refuted = forward.runs().search();
     return result(refuted ? Verdict(*std::move(refuted)) : Unknown{models.error().message});
   }
   // Guards that a target needs beyond its source make proofs one-sided.
   const auto proved_by = [&](bool (Sweep::*match)()) -> std::optional<SweepResult> {
     for (Sweep* sweep : {&forward, &backward})
-      if ((sweep->*match)()) return result(forward.confirmed(sweep->proved()));
+      if ((sweep->*match)()) return result(forward.runs().confirmed(sweep->proved()));
     return std::nullopt;
   };
   forward.start(*models);
   // Tools keep most names, and large models take long to run.
-  if (forward.match_all()) return result(forward.confirmed(forward.proved()));
+  if (forward.match_all()) return result(forward.runs().confirmed(forward.proved()));
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});
-  if (!is_suspect && backward.match_all()) return result(forward.confirmed(backward.proved()));
+  if (!is_suspect && backward.match_all())
+    return result(forward.runs().confirmed(backward.proved()));
   if (auto refuted = forward.observe()) {
     // Where something is not defined, that may be the whole difference.
     const bool doubtful = !std::isfinite(refuted->source) || !std::isfinite(refuted->target);
@@ -663,10 +477,10 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
       if (auto proved = proved_by(&Sweep::match_outputs_by_cases)) return *std::move(proved);
     return result(*std::move(refuted));
   }
-  backward.take_observations(forward);
+  backward.runs().take_observations(forward.runs());
   for (const auto match : {&Sweep::match_all, &Sweep::match_outputs_by_cases})
     if (auto proved = proved_by(match)) return *std::move(proved);
-  if (auto refuted = forward.search()) return result(*std::move(refuted));
+  if (auto refuted = forward.runs().search()) return result(*std::move(refuted));
   if (auto proved = proved_by(&Sweep::match_by_cases)) return *std::move(proved);
   return result(forward.unknown());
 }
