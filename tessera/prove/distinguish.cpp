@@ -196,7 +196,11 @@ bool is_made_by_rounding(const Graph& joint, const Apart& found, const std::vect
   run.observe = {};
   const auto results = interp::run_as<double>(widened(joint), values, run);
   if (!results) return false;
-  const auto wide = halves(*results);
+  auto wide = halves(*results);
+  // Some operators have results of single precision whatever their operands are.
+  for (std::vector<Datum>& outputs : wide)
+    for (Datum& output : outputs)
+      if (output.is_tensor()) output = widened(output.tensor());
   const Apart apart = furthest_apart(wide[0], wide[1]);
   if (!(apart.relative > kDiffers)) return mostly_finite(wide[0]);
   return distance(apart.source, apart.target) < 1e-3 * distance(found.source, found.target);

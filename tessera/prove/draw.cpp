@@ -194,10 +194,13 @@ std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spre
 }
 
 Tensor draw_text(std::vector<std::int64_t> shape, Rng& rng) {
-  static constexpr std::array<std::string_view, 7> kTexts = {"a", "b",  "ab a", "Ba",
+  static constexpr std::array<std::string_view, 7> kWords = {"a", "b",  "ab a", "Ba",
                                                              "",  "bb", "A 1"};
+  static constexpr std::array<std::string_view, 7> kNumbers = {"0",   "1",  "-2",   "7",
+                                                               "1.5", "12", "-0.25"};
+  const auto& of = rng.below(2) == 0 ? kWords : kNumbers;
   std::vector<std::string> texts(static_cast<std::size_t>(element_count(shape).value_or(0)));
-  for (std::string& text : texts) text = kTexts[rng.below(kTexts.size())];
+  for (std::string& text : texts) text = of[rng.below(of.size())];
   return Tensor::of_strings(std::move(shape), std::move(texts));
 }
 

@@ -32,7 +32,7 @@ enum class Numbers {
   Positive,   // eighths of (0, 2]; integers below 10
 };
 
-/// Text of a few letters and gaps.
+/// Texts of a few letters and gaps, or of numbers.
 Tensor draw_text(std::vector<std::int64_t> shape, Rng& rng);
 
 /// Tensors for the inputs of a graph whose sizes are numbers; nothing where an input is no tensor

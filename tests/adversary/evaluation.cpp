@@ -55,7 +55,8 @@ std::optional<std::string> difference(const Tensor& a, const Tensor& b,
   if (a.shape != b.shape)
     return fmt::format("the shapes are [{}] and [{}]", fmt::join(a.shape, ", "),
                        fmt::join(b.shape, ", "));
-  if (a.dtype == DType::String) return std::nullopt;
+  if (a.dtype == DType::String)
+    return *a.strings == *b.strings ? std::nullopt : std::optional<std::string>("the texts differ");
   std::optional<double> most;
   if (rounding && is_float(a.dtype)) most = *rounding * std::max(largest(a), largest(b));
   for (std::int64_t i = 0; i < a.count(); ++i)

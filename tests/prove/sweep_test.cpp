@@ -261,9 +261,20 @@ TEST(Sweep, FindsTheIndicesThatEachOperatorAccepts) {
   expect_sweep_refuted(parsed(model("abs")), parsed(model("relu")));
 }
 
+TEST(Sweep, RefutesAResultThatIsAlwaysOfSinglePrecision) {
+  expect_sweep_refuted(parsed("graph(x: f32[1, 2]) { return ml_linear_regressor(x)"
+                              " {coefficients=[0.5, 1.0, 2.0, 0.25], intercepts=[0.25, 0.5],"
+                              " targets=2} }"),
+                       parsed("graph(x: f32[1, 2]) { return relu(x) }"));
+}
+
 TEST(Sweep, RefutesAnotherText) {
   expect_sweep_refuted(parsed("graph(x: string[3], y: string[3]) { return string_concat(x, y) }"),
                        parsed("graph(x: string[3], y: string[3]) { return string_concat(y, x) }"));
+  // Texts of numbers, too.
+  expect_sweep_refuted(
+      parsed("graph(x: string[16]) { return cast_string(x) {to=\"f32\"} }"),
+      parsed("graph(x: string[16]) { return mul(2.0, cast_string(x) {to=\"f32\"}) }"));
 }
 
 TEST(Sweep, RefutesAnotherAttributeAndAnotherEdge) {
