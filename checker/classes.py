@@ -10,8 +10,8 @@ from certificates import Value
 from contents import MOST_KNOWN, Contents
 from definitions import DefinitionReader
 from elements import Tensor
-from evaluation import constant_of, elements_of, is_float
-from folding import Folding
+from evaluation import Numbers, constant_of, elements_of, evaluated, is_float, is_move
+from folding import Folding, numbers_of
 from graphs import GraphReader, Literal, parsed_graph
 from onnx_file import Constant
 from reader import Reader
@@ -19,6 +19,7 @@ from sizes import Refused, num, require
 from steps import computed_tensor
 
 ABSENT = -1  # an operand that is left out
+MOST_MOVED = 1 << 20  # elements of a value whose places are followed
 MOST_SIZES = 64  # elements of an integer tensor whose elements are looked at
 Node = namedtuple("Node", "op attrs operands count")  # attrs: a frozenset; count: of results
 
@@ -61,7 +62,7 @@ class Classes:
     def __init__(self, catalog):
         self.catalog, self.parents, self.nodes, self.uses = catalog, [], {}, {}
         self.constants, self.by_content, self.by_sizes = {}, {}, {}  # by class; classes by what they are
-        self.tensors, self.folding = {}, Folding()
+        self.tensors, self.folding, self.counts_narrow_sizes = {}, Folding(), False
         self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
         for op, attrs in catalog.defaults.items():
             self.defaults[op] = {name: attribute_value(words) for name, words in attrs.items()}
@@ -157,6 +158,8 @@ class Classes:
             return results
         results = [self.result(kind, text, i, present) for i in range(count)]
         self.keep(node, results)
+        if node.op == "cast" and self.type(results[0]) == self.type(present[0]) is not None:
+            self.union(results[0], present[0])
         for c, other in self.folded(node, results):
             self.union(c, other)
         for c in results:
@@ -197,7 +200,13 @@ class Classes:
                 constant = self.folding.result(value.definition, value.output, operands)
             except Refused:
                 continue
-            made.append((c, self.constant(constant)))
+            if self.folding.is_exact and is_float(constant.dtype) and not is_move(value.definition, value.output):
+                # What a lemma brings in is a real number: its rounded value is no other constant.
+                own = self.fresh(self.tensors[str(c)])
+                self.constants[own] = constant
+                made.append((c, own))
+            else:
+                made.append((c, self.constant(constant)))
             self.folding.add(made[-1][1], value.definition, value.output, operands, constant.dtype)
         return made
 
@@ -219,8 +228,53 @@ class Classes:
         numbers = [expressions.constant_of(e) for e in elements]
         if None not in numbers and all(n.denominator == 1 for n in numbers):
             return self.union(c, self.constant(constant_of(tensor.dtype, counts, [int(n) for n in numbers])))
+        self.counts_narrow_sizes |= tensor.dtype != "i64" and None in numbers
         key = (*self.type(c), tuple(expressions.key(e) for e in elements))
         self.union(c, self.by_sizes.setdefault(key, c))
+
+    def join_moved(self):
+        """Values that have the same elements of one value at the same places are equal."""
+        makers, known, first = {}, {}, {}
+        for node, results in list(self.nodes.items()):
+            for c in results:
+                makers.setdefault(self.find(c), []).append((node, c))
+        for c in list(makers):
+            root, places = self.origins(c, makers, known)
+            if places is None or root == c:
+                continue
+            if self.type(root) == self.type(c) and all(i == place for i, place in enumerate(places)):
+                self.union(root, c)
+            else:
+                self.union(first.setdefault((root, self.type(c), tuple(places)), c), c)
+
+    def origins(self, c, makers, known):
+        """The value that the elements of a class are moved from, and their places in it; None where there are many."""
+        if c in known:
+            return known[c]
+        shape = [size.constant() for size in self.tensors[str(c)].shape] if str(c) in self.tensors else [None]
+        small = None not in shape and prod(shape) <= MOST_MOVED
+        known[c] = c, range(prod(shape)) if small else None
+        for node, result in makers.get(c, []):
+            value = self.tensors[str(result)].value if str(result) in self.tensors else None
+            if not small or value is None or not is_move(value.definition, value.output):
+                continue
+            read = value.definition.outputs[value.output].value.parts
+            operands = [self.find(o) for o in node.operands if o != ABSENT]
+            moved = [o for o, wanted in zip(operands, value.definition.inputs) if wanted.name == read[0]][0]
+            if read[2] is not None or any(o != moved and o not in self.constants for o in operands) or \
+                    moved in self.constants or self.type(moved) is None or self.type(moved)[0] != self.type(c)[0]:
+                continue
+            root, places = self.origins(moved, makers, known)
+            if places is None:
+                continue
+            of = [Numbers(self.type(o)[0], [d.constant() for d in self.tensors[str(o)].shape], places) if o == moved
+                  else numbers_of(self.constants[o]) for o in operands]
+            try:
+                known[c] = root, [int(n) for n in evaluated(value.definition, value.output, of).elements]
+            except Refused:
+                continue
+            break
+        return known[c]
 
     def body(self, body, names):
         """The classes of the outputs of a graph, given those of its inputs."""

@@ -3,6 +3,7 @@ import hashlib
 import re
 from pathlib import Path
 
+from assumptions import CLAUSES
 from certificates import CertificateReader, seal
 from claims import Binding
 from classes import Classes, Pattern, constant_of_literal
@@ -14,6 +15,7 @@ from steps import Replay
 
 HEADER = "certificate 2 of models\n"
 FOLDED = ("rounding", "constants that follow from others are rounded to their types")
+WRAPS = ("wrap-around", CLAUSES["wrap-around"])
 ROUNDED = re.compile(r"\d+ constants? of one model (?:is|are) what the constants of the other compute to, rounded: "
                      r"elements differ by at most (\d+\.\d) units in the last place")
 MOST_ROUNDS = 8  # of putting lemmas in
@@ -84,12 +86,21 @@ class ModelCheck:
             models.append(read_file(path))
             weights = hashlib.sha256(b"".join(models[-1].weights)).hexdigest()
             require(weights == said["weights"], f"{path.name} has other weights")
+        self.defaulted = {("declared", f"the input {name} has the value that its file gives it")
+                          for model in models for name in model.defaulted}
         outputs = self.numbered(*models)
         lemmas = [CertificateReader(text).certificate() for text in self.certificate.lemmas]
         self.classes.folding.is_exact = True
-        self.put_in([parsed_rule(lemma.rule) for lemma in lemmas])
-        require(all(self.classes.find(a) == self.classes.find(b) for a, b in outputs),
-                "the lemmas do not show that the models are equal")
+        rules = [parsed_rule(lemma.rule) for lemma in lemmas]
+
+        def is_shown(used):
+            return len(used) == len(rules) and all(self.classes.find(a) == self.classes.find(b) for a, b in outputs)
+        used = self.put_in(rules)
+        if not is_shown(used):  # moving positions takes long
+            self.classes.join_moved()
+            used |= self.put_in(rules)
+        require(len(used) == len(rules), "a lemma is not about these models")
+        require(is_shown(used), "the lemmas do not show that the models are equal")
         self.check_assumptions(lemmas)
         for lemma in lemmas:
             checked_rule(lemma, self.catalog)
@@ -115,7 +126,7 @@ class ModelCheck:
         require(said == [(n, (t, tuple(d.key for d in s))) for n, t, s in inputs], "the inputs are others")
 
     def put_in(self, lemmas):
-        """Wherever one side of a lemma is found, the other is equal to it."""
+        """Wherever one side of a lemma is found, the other is equal to it: the lemmas that are."""
         sides, used = [], set()
         for i, rule in enumerate(lemmas):
             require(not rule.where and len(rule.source.outputs) == 1, "a lemma has a guard")
@@ -132,7 +143,7 @@ class ModelCheck:
                 self.match_rounded()
             if before == (len(self.classes.parents), self.count()):
                 break
-        require(len(used) == len(lemmas), "a lemma is not about these models")
+        return used
 
     def count(self):
         return sum(self.classes.find(c) == c for c in range(len(self.classes.parents)))
@@ -157,8 +168,11 @@ class ModelCheck:
         require(len(said) == len(self.certificate.assumptions), "an assumption is there twice")
         needed = {assumption for lemma in lemmas for assumption in lemma.assumptions}
         rounding = {a for a in said if ROUNDED.fullmatch(a[1]) and a[0] == "rounding"} | ({FOLDED} & said)
+        needed |= self.defaulted
+        if self.classes.counts_narrow_sizes:
+            needed.add(WRAPS)
         require(needed <= said and (not self.classes.folding.rounds or rounding), "an assumption is missing")
-        for kind, text in said - needed - rounding:
+        for kind, text in said - needed - rounding - {WRAPS}:
             raise Refused(f"the assumption ({kind}) that {text} is not checked here")
 
 
@@ -175,7 +189,8 @@ def stated(text):
 def paired(first, second):
     """For each name its place among the others: by name, or by position where the names differ."""
     require(len(first) == len(second), "the models have other numbers of inputs or outputs")
-    return [second.index(n) for n in first] if set(first) == set(second) else list(range(len(first)))
+    by_name = set(first) == set(second) and len(set(first)) == len(first)
+    return [second.index(n) for n in first] if by_name else list(range(len(first)))
 
 
 def checked_models(path, text, catalog, files):

@@ -1,7 +1,7 @@
 """The reals that a constant may stand for (docs/verification.md, Constants)."""
 import struct
 from fractions import Fraction
-from math import acos, copysign, floor, inf, nextafter, sqrt
+from math import acos, copysign, floor, inf, isfinite, nextafter, sqrt
 
 from expressions import Factor, Term, constant, scaled
 from sums import power, product
@@ -42,7 +42,7 @@ def is_near(x, real):
         unit = struct.unpack("f", struct.pack("I", bits + 1))[0] - single(size)
     else:
         unit = nextafter(size, inf) - size
-    return abs(x - real) <= 2 * unit
+    return isfinite(unit) and abs(x - real) <= 2 * unit  # the largest number of a type has no next one
 
 
 def decimal(x):

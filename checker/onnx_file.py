@@ -9,7 +9,8 @@ from expressions import WIDE
 from graphs import Body, Call
 from sizes import Refused, num, require, sym
 
-Model = namedtuple("Model", "inputs body weights")  # inputs: (name, dtype, shape); weights: bytes, in order of names
+# inputs: (name, dtype, shape); weights: bytes, in order of names; defaulted: names of inputs that have an initializer
+Model = namedtuple("Model", "inputs body weights defaulted", defaults=((),))
 Constant = namedtuple("Constant", "dtype shape data")  # data: bytes, little-endian, an element of at least 8 bits each
 
 DTYPES = {1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64",
@@ -128,8 +129,10 @@ class File:
         for node in graph.messages(1):
             self.node(node)
         outputs = [m.text(1) for m in graph.messages(12)]
+        given = {m.text(1) for m in graph.messages(11)} if model.integer(1) >= 4 else set()
         self.model = Model(inputs, Body(self.lets, outputs),
-                           [constant.data for _, constant in sorted(self.constants.items())])
+                           [constant.data for _, constant in sorted(self.constants.items())],
+                           sorted(given & set(self.constants)))
         names = [name for name, _, _ in inputs] + [n for left, _ in self.lets for n in left if n]
         require(len(set(names)) == len(names), "a value is made twice")
 

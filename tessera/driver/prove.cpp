@@ -1,5 +1,10 @@
 #include "tessera/driver/prove.h"
 
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
 #include "tessera/driver/model.h"
 #include "tessera/support/file.h"
 #include "tessera/support/npy.h"
@@ -20,6 +25,14 @@ Expected<prove::SweepResult> prove_models(const std::filesystem::path& source,
   options.memory_limit += 2 * (a.file_bytes + b.file_bytes);
   TESSERA_TRY(prove::SweepResult result, prove::sweep(a.graph, b.graph, options));
   result.output_names = a.output_names;
+  if (auto* proved = std::get_if<prove::Proved>(&result.verdict)) {
+    std::set<prove::Assumption> all(proved->assumptions.begin(), proved->assumptions.end());
+    for (const Model* model : {&a, &b})
+      for (const std::string& input : model->info.defaulted_inputs)
+        all.insert({prove::Assumption::Kind::Declared,
+                    fmt::format("the input {} has the value that its file gives it", input)});
+    proved->assumptions.assign(all.begin(), all.end());
+  }
   return result;
 }
 

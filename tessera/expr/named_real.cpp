@@ -40,7 +40,8 @@ bool is_near(double constant, double real) {
   const double unit = is_single(constant) ? static_cast<double>(std::nextafter(single, HUGE_VALF)) -
                                                 static_cast<double>(single)
                                           : std::nextafter(size, HUGE_VAL) - size;
-  return std::fabs(constant - real) <= 2 * unit;
+  // The largest number of a type has no next one: it stands for itself.
+  return std::isfinite(unit) && std::fabs(constant - real) <= 2 * unit;
 }
 
 Sum pi() {

@@ -1,6 +1,8 @@
 #include "tessera/onnx/import.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "onnx.pb.h"
 #include "tessera/onnx/graph_reader.h"
@@ -42,6 +44,12 @@ ModelInfo info_of(const ModelProto& model, const Opsets& opsets) {
                  .model_version = model.model_version(),
                  .doc = model.doc_string()};
   for (const auto& entry : model.metadata_props()) info.metadata[entry.key()] = entry.value();
+  // Before version 4, every initializer is an input as well, and none is meant to be given.
+  std::set<std::string_view> defaults;
+  for (const auto& initializer : model.graph().initializer()) defaults.insert(initializer.name());
+  for (const auto& input : model.graph().input())
+    if (model.ir_version() >= 4 && defaults.contains(input.name()))
+      info.defaulted_inputs.push_back(input.name());
   return info;
 }
 

@@ -20,6 +20,7 @@ struct ModelInfo {
   std::int64_t model_version = 0;
   std::string doc = {};
   std::map<std::string, std::string> metadata = {};
+  std::vector<std::string> defaulted_inputs = {};  // inputs with an initializer, read as constants
 };
 
 /// Imported model. Inputs, outputs, values and nodes keep their names.

@@ -29,7 +29,9 @@ Expected<std::vector<std::size_t>> matched(const Names& first, const Names& seco
         .note = fmt::format("the first has {}; the second has {}", listed(first), listed(second))};
   std::vector<std::size_t> places(first.size());
   std::iota(places.begin(), places.end(), 0);
-  if (std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()))
+  // A value may be an output more than once: then its name does not tell which.
+  const std::set names(first.begin(), first.end());
+  if (names.size() == first.size() && names == std::set(second.begin(), second.end()))
     for (std::size_t i = 0; i < first.size(); ++i)
       places[i] = static_cast<std::size_t>(std::ranges::find(second, first[i]) - second.begin());
   return places;
@@ -87,6 +89,25 @@ class SizeAgreement {
     return type;
   }
 
+  /// Sizes such as 2*n have to be the same expression in both models, by their names for symbols.
+  Expected<Done> compounds_agree() const {
+    for (const auto& [name, here, there] : compounds_) {
+      const Dim ours = resolved(here, fixed_);
+      const Dim theirs = there.substituted([&](std::string_view symbol) -> std::optional<Dim> {
+        const auto known = by_target_.find(symbol);
+        return known != by_target_.end() ? std::optional(resolved(known->second, fixed_))
+                                         : std::nullopt;
+      });
+      if (ours != theirs)
+        return Diagnostic{
+            .id = "prove-inputs",
+            .where = {.item = name},
+            .message = fmt::format("a size of the input is {} in one model and {} in the other",
+                                   here.to_string(), there.to_string())};
+    }
+    return Done{};
+  }
+
   /// Sizes of the source that are others, or numbers.
   const Sizes& fixed() const { return fixed_; }
   const std::vector<Assumption>& assumptions() const { return assumptions_; }
@@ -109,6 +130,8 @@ class SizeAgreement {
       const auto [other, new_here] = by_source_.try_emplace(std::string(*symbol), there);
       if (!new_here && other->second != there)
         assume("{} is {}", there.to_string(), other->second.to_string());
+    } else {
+      compounds_.push_back({name, here, there});
     }
   }
 
@@ -125,7 +148,13 @@ class SizeAgreement {
         {Assumption::Kind::Sizes, fmt::format(format, std::forward<Parts>(parts)...)});
   }
 
+  struct Compound {
+    std::string input;
+    Dim source, target;
+  };
+
   Sizes fixed_, by_source_, by_target_;
+  std::vector<Compound> compounds_;
   std::vector<Assumption> assumptions_;
 };
 
@@ -153,6 +182,7 @@ Expected<Aligned> align(const Graph& source, const Graph& target, const AlignOpt
                                         aligned.target.type(aligned.target.inputs()[i])));
     aligned.inputs.push_back(std::move(type));
   }
+  TESSERA_TRY_DONE(sizes.compounds_agree());
   // A size may be another that is a number.
   for (std::size_t i = 0; i <= sizes.fixed().size(); ++i)
     for (Type& type : aligned.inputs) type = with_sizes(std::move(type), sizes.fixed());

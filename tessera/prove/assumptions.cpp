@@ -243,6 +243,12 @@ bool is_usual(std::string_view kind) {
   return row != std::end(kKinds) && row->usual;
 }
 
+Assumption assumption_of(Assumption::Kind kind) {
+  return {kind, std::string(std::ranges::find(kKinds, kind, [](const auto& row) {
+                              return row.kind;
+                            })->text)};
+}
+
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim) {
   const std::set<Assumed> found = Inspection(claim).kinds();
   std::vector<Assumption> result;

@@ -10,4 +10,7 @@ namespace tessera::prove {
 /// arguments of roots and logarithms can be seen to be positive.
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim);
 
+/// The assumption of a kind that has one text.
+Assumption assumption_of(Assumption::Kind kind);
+
 }  // namespace tessera::prove

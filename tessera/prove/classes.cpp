@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <ranges>
 
 #include "tessera/ir/infer.h"
 #include "tessera/support/hash.h"
@@ -133,6 +134,7 @@ void Pairing::number(Side side, const std::function<void(ValueId)>& unmatched) {
   const std::vector<bool>& live = half(side).prepared.live;
   half(side).classes.assign(graph.value_count(), kNoClass);
   half(side).members.clear();
+  half(side).moved.clear();
   for (std::size_t i = 0; i < graph.inputs().size(); ++i)
     assign(side, graph.inputs()[i], inputs_[i]);
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
@@ -152,10 +154,36 @@ void Pairing::number(Side side, const std::function<void(ValueId)>& unmatched) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto& sizes = half(side).prepared.sizes[outputs[i].index];
       assign(side, outputs[i], sizes ? numbering_.sizes(graph.type(outputs[i]), *sizes) : made[i]);
-      if (unmatched && live[outputs[i].index] && !paired(of(side, outputs[i])))
+      if (!live[outputs[i].index] || paired(of(side, outputs[i]))) continue;
+      if (const auto same = class_by_origins(side, outputs[i]))
+        assign(side, outputs[i], *same);
+      else if (unmatched)
         unmatched(outputs[i]);
     }
   }
+}
+
+std::optional<ClassId> Pairing::class_by_origins(Side side, ValueId value) {
+  Half &mine = half(side), &theirs = half(other(side));
+  if (theirs.members.empty()) return std::nullopt;  // not numbered yet
+  for (Half* one : {&mine, &theirs})
+    if (!one->origins) one->origins.emplace(one->prepared.graph);
+  const ValueId root = mine.origins->root(value);
+  if (root == value) return std::nullopt;
+  if (theirs.moved.empty())
+    for (std::uint32_t i = 0; i < theirs.prepared.live.size(); ++i)
+      if (theirs.prepared.live[i] && theirs.classes[i] != kNoClass)
+        theirs.moved[theirs.classes[theirs.origins->root({i}).index]].push_back({i});
+  const auto candidates = theirs.moved.find(mine.classes[root.index]);
+  if (candidates == theirs.moved.end()) return std::nullopt;
+  // Of several values with these elements the last one: it is most like this one.
+  for (const ValueId candidate : candidates->second | std::views::reverse) {
+    if (theirs.prepared.graph.type(candidate) != mine.prepared.graph.type(value)) continue;
+    const Tensor *own = mine.origins->origins(value), *other = theirs.origins->origins(candidate);
+    if (own == nullptr) return std::nullopt;
+    if (other != nullptr && same_content(*own, *other)) return theirs.classes[candidate.index];
+  }
+  return std::nullopt;
 }
 
 std::optional<ValueId> Pairing::member(Side side, ClassId id) const {

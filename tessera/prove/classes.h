@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/prove/element_origins.h"
 #include "tessera/prove/prepared.h"
 
 namespace tessera::prove {
@@ -70,8 +71,9 @@ class Pairing {
   const Prepared& prepared(Side side) const { return half(side).prepared; }
   const Graph& graph(Side side) const { return half(side).prepared.graph; }
 
-  /// Classes for the values of a graph, in order; those of nodes are first offered to `unmatched`
-  /// where the other graph has none in the class that congruence gives.
+  /// Classes for the values of a graph, in order. A value for which the other graph has none in the
+  /// class that congruence gives is that of a value with the same elements, moved in another way;
+  /// if there is none, it is offered to `unmatched` first.
   void number(Side side, const std::function<void(ValueId)>& unmatched = {});
 
   ClassId of(Side side, ValueId value) const {
@@ -96,9 +98,15 @@ class Pairing {
     Prepared prepared = {};
     std::vector<ClassId> classes = {};                  // by value
     std::unordered_map<ClassId, ValueId> members = {};  // the first of each class
+    std::optional<ElementOrigins> origins = {};
+    std::unordered_map<ClassId, std::vector<ValueId>> moved = {};  // by the class of the root
   };
   const Half& half(Side side) const { return halves_[static_cast<std::size_t>(side)]; }
   Half& half(Side side) { return halves_[static_cast<std::size_t>(side)]; }
+
+  /// The class of a value of the other graph that has the same elements at the same places, moved
+  /// there from a value of the same class.
+  std::optional<ClassId> class_by_origins(Side side, ValueId value);
 
   std::array<Half, 2> halves_;
   Numbering numbering_;

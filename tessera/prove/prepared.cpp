@@ -9,6 +9,7 @@
 #include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ops/operators.h"
+#include "tessera/prove/assumptions.h"
 
 namespace tessera::prove {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 /// Whether an element of the first result is the element of an operand at the same place: which.
 std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs,
                                              const std::vector<ValueInfo>& inputs) {
+  if (&op == op::cast.get()) return 0;  // to its own type; the caller compares types
   const auto one = data_movement(op, attrs, inputs);
   if (!one || one->read->at.size() != one->output().axes.size()) return std::nullopt;
   for (std::size_t i = 0; i < one->read->at.size(); ++i) {
@@ -29,15 +31,21 @@ std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs
 class Preparation {
  public:
   /// `computed` holds the memory of constants that earlier preparations computed.
-  Preparation(const Graph& from, const PrepareOptions& options,
+  Preparation(const Graph& from, const PrepareOptions& options, bool is_file,
               std::set<const std::byte*>& computed)
       : from_(from),
+        is_file_(is_file),
         options_(options),
         out_(options.scope),
         values_(from.value_count()),
         computed_(computed) {
-    for (const Type& type : options.inputs)
-      for (const Dim& dim : type.shape.value_or(Shape{})) dim.collect_symbols(shared_);
+    for (std::size_t i = 0; i < options.inputs.size(); ++i) {
+      const Shape common = options.inputs[i].shape.value_or(Shape{}),
+                  own = from.type(from.inputs()[i]).shape.value_or(Shape{});
+      for (const Dim& dim : common) dim.collect_symbols(shared_);
+      for (std::size_t axis = 0; axis < std::min(own.size(), common.size()); ++axis)
+        if (const auto symbol = own[axis].as_symbol()) sizes_.emplace(*symbol, common[axis]);
+    }
   }
 
   Expected<Prepared> made() {
@@ -68,6 +76,7 @@ class Preparation {
           std::ranges::all_of(*known.value, [&](const Dim& dim) { return is_shared(dim); }))
         prepared.sizes[i] = known.value;
     }
+    if (narrows_) assumptions_.push_back(assumption_of(Assumption::Kind::WrapAround));
     prepared.graph = std::move(graph);
     if (rounds_)
       assumptions_.push_back({Assumption::Kind::Rounding,
@@ -134,12 +143,13 @@ class Preparation {
     return values;
   }
 
-  /// Sizes that the other side does not know by the same name are called after this side.
+  /// A type that the file declares, in terms of the sizes of the inputs. Other names of sizes mean
+  /// nothing to the other side, whatever it calls so, and are called after this side.
   Type own(Type type) const {
     if (!type.shape) return type;
     for (Dim& dim : *type.shape)
       dim = dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
-        if (shared_.contains(std::string(symbol))) return std::nullopt;
+        if (const auto known = sizes_.find(symbol); known != sizes_.end()) return known->second;
         const std::string mine = "_" + options_.scope;
         if (symbol.starts_with(mine)) return std::nullopt;
         return Dim::symbol(mine + std::string(symbol));
@@ -172,6 +182,11 @@ class Preparation {
     return results;
   }
 
+  Assumption declared(ValueId id, const Type& type) const {
+    return {Assumption::Kind::Declared,
+            fmt::format("{} is {}, as its file declares", from_.name(id), to_string(type))};
+  }
+
   void place(const GraphNode& node) {
     const auto outputs = from_.outputs(node);
     Vals operands;
@@ -190,7 +205,12 @@ class Preparation {
       results = *std::move(selected);
     } else if (node.op->kind() == OpDef::Kind::Control) {
       std::vector<Type> types;
-      for (const ValueId id : outputs) types.push_back(own(from_.type(id)));
+      for (const ValueId id : outputs) {
+        types.push_back(own(from_.type(id)));
+        // What composites expand to has types that follow.
+        if (const Type& type = types.back(); is_file_ && type.shape && !type.shape->empty())
+          assumptions_.push_back(declared(id, type));
+      }
       const auto subgraphs = from_.subgraphs(node);
       results = out_.call_control(*node.op, operands, *node.attrs,
                                   {subgraphs.begin(), subgraphs.end()}, types);
@@ -201,15 +221,19 @@ class Preparation {
         const Type inferred = out_.known(results[i]).type;
         out_.refine(results[i], own(from_.type(outputs[i])));
         if (const Type& type = out_.known(results[i]).type; !(type == inferred))
-          assumptions_.push_back(
-              {Assumption::Kind::Declared, fmt::format("{} is {}, as its file declares",
-                                                       from_.name(outputs[i]), to_string(type))});
+          assumptions_.push_back(declared(outputs[i], type));
         if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
       }
       if (const auto same = identical_operand(*node.op, *node.attrs, known);
           same && results.size() == 1 &&
           out_.known(operands[*same]).type == out_.known(results[0]).type)
         results[0] = operands[*same];
+    }
+    for (const Val& result : results) {
+      const ValueInfo& info = out_.known(result);
+      narrows_ = narrows_ ||
+                 (info.value && info.type.dtype != DType::I64 &&
+                  std::ranges::any_of(*info.value, [](const Dim& dim) { return !dim.constant(); }));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       values_[outputs[i].index] = results[i];
@@ -221,15 +245,18 @@ class Preparation {
   }
 
   const Graph& from_;
+  const bool is_file_;  // and not what is left of it after composites are expanded
   const PrepareOptions& options_;
   GraphBuilder out_;
-  Vals values_;  // by value of the old graph
-  std::set<std::string> shared_;
+  Vals values_;                   // by value of the old graph
+  std::set<std::string> shared_;  // symbols of the sizes of the inputs
+  Sizes sizes_;                   // what the file's own symbols for them are
   std::map<std::uint32_t, Tensor> constants_;
   std::set<std::uint32_t> named_;
   std::set<const std::byte*>& computed_;
   std::int64_t bytes_ = 0;
   bool rounds_ = false;
+  bool narrows_ = false;  // sizes are computed with in integers that they may not fit
   std::vector<Assumption> assumptions_;
 };
 
@@ -250,13 +277,13 @@ std::vector<bool> live_values(const Graph& graph) {
 
 Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options) {
   std::set<const std::byte*> computed;
-  TESSERA_TRY(Prepared first, Preparation(graph, options, computed).made());
+  TESSERA_TRY(Prepared first, Preparation(graph, options, true, computed).made());
   // What cannot be expanded is compared as it is.
   auto expanded = expand(first.graph, is_composite);
   if (!expanded) return first;
   PrepareOptions again = options;
   again.scope += "x";
-  TESSERA_TRY(Prepared second, Preparation(*expanded, again, computed).made());
+  TESSERA_TRY(Prepared second, Preparation(*expanded, again, false, computed).made());
   second.assumptions.insert(second.assumptions.begin(), first.assumptions.begin(),
                             first.assumptions.end());
   return second;

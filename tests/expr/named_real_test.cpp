@@ -53,6 +53,14 @@ TEST(NamedReal, OtherNumbersHaveNone) {
   EXPECT_EQ(name_of(0.123456789), "");
 }
 
+// Masks hold it. It has no next number, so that no distance counts as rounding.
+TEST(NamedReal, TheLargestNumberOfATypeStandsForItself) {
+  for (const double constant : {0x1.fffffep127, 0x1.fffffffffffffp1023}) {
+    EXPECT_EQ(name_of(constant), "");
+    EXPECT_EQ(name_of(-constant), "");
+  }
+}
+
 // Files hold decimals and quotients that were rounded once.
 TEST(NamedReal, ANeighbourOfADecimalIsAnotherNumber) {
   for (const float constant : {0.1f, 1e-5f, 1.0f, 1.0f / 3, 0.044715f})

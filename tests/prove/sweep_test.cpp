@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/interp/interp.h"
@@ -266,6 +267,44 @@ TEST(Sweep, RefutesAResultThatIsAlwaysOfSinglePrecision) {
                               " {coefficients=[0.5, 1.0, 2.0, 0.25], intercepts=[0.25, 0.5],"
                               " targets=2} }"),
                        parsed("graph(x: f32[1, 2]) { return relu(x) }"));
+}
+
+TEST(Sweep, AValueMayBeAnOutputMoreThanOnce) {
+  expect_sweep_refuted(parsed("graph(x: f32[2]) { a = relu(x) b = neg(x) return a, a, b }"),
+                       parsed("graph(x: f32[2]) { a = relu(x) b = neg(x) return a, b, b }"));
+}
+
+TEST(Sweep, FollowsElementsThatAreMovedByConstants) {
+  expect_in_both_orders("proved",
+                        "graph(x: bool[2, 3]) { return reshape(gather(flatten(x) {axis=2},"
+                        " i64[2, 1, 3] [0, 1, 2, 3, 4, 5]), [2, 1, 3]) }",
+                        "graph(x: bool[2, 3]) { return gather_nd(x, i64[2, 1, 3, 2]"
+                        " [0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2]) }");
+  // Element 4 for element 5.
+  expect_in_both_orders(
+      "refuted", "graph(x: bool[2, 3]) { return gather(flatten(x) {axis=2}, i64[2] [0, 4]) }",
+      "graph(x: bool[2, 3]) { return unsqueeze(gather_nd(x, i64[2, 2] [0, 0, 1, 2]), [1]) }");
+  // A choice by data is no constant movement.
+  expect_in_both_orders("unknown", "graph(x: f32[4], i: i64[4]) { return gather(gather(x, i), i) }",
+                        "graph(x: f32[4], i: i64[4]) { return gather(x, gather(i, i)) }");
+}
+
+TEST(Sweep, SizesInNarrowIntegersMayWrapAround) {
+  const SweepResult result = swept(
+      parsed("graph(x: f32[n]) { s = cast(shape(x)) {to=\"i32\"} return mul(mul(s, s), s) }"),
+      parsed("graph(x: f32[n]) { s = cast(shape(x)) {to=\"i32\"} return mul(s, mul(s, s)) }"));
+  const auto* proved = std::get_if<Proved>(&result.verdict);
+  ASSERT_NE(proved, nullptr) << reason(result);
+  EXPECT_TRUE(std::ranges::any_of(proved->assumptions, [](const Assumption& assumption) {
+    return assumption.kind == Assumption::Kind::WrapAround;
+  }));
+}
+
+TEST(Sweep, SizesOfInputsHaveToBeTheSameExpression) {
+  EXPECT_FALSE(sweep(parsed("graph(x: f32[2*n]) { return relu(x) }"),
+                     parsed("graph(x: f32[n]) { return relu(x) }"), {}));
+  expect_in_both_orders("proved", "graph(y: f32[n], x: f32[2*n]) { return relu(x), y }",
+                        "graph(y: f32[m], x: f32[2*m]) { return max(x, 0.0), y }");
 }
 
 TEST(Sweep, RefutesAnotherText) {
