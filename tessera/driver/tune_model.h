@@ -32,8 +32,9 @@ struct TunedModel {
   double tuned_seconds() const;
 };
 
-/// Tunes the fusion groups of a model for inputs of these shapes, on this computer. Where the whole
-/// program turns out to be slower beyond the confidence interval, the default schedules stay.
+/// Tunes the fusion groups of a model for inputs of these shapes, on this computer or its GPU,
+/// which this process must not have used. Where the whole program turns out to be slower beyond the
+/// confidence interval, the default schedules stay.
 Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                                 const TuneModelOptions& options);
 
