@@ -129,6 +129,10 @@ Expected<Done> report_tuning(const TuneFlags& flags, const TuningOutcome& outcom
 }
 
 Expected<Done> tune_kernel_command(const TuneFlags& flags, Context& context) {
+  if (flags.compile.target != "cpu")
+    return Diagnostic{.id = "cli-target",
+                      .message = "tile sizes of a kernel are tuned for the CPU only",
+                      .note = "models are tuned for GPUs too"};
   return tune_kernel_command({.kernel = flags.model,
                               .budget = flags.budget,
                               .grid = flags.grid,
@@ -208,6 +212,7 @@ void add_tune(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size_flags(*command, flags->inputs);
   add_compile_flags(*command, flags->compile);
+  add_target_flag(*command, flags->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"

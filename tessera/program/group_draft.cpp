@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tessera/lower/range.h"
 #include "tessera/program/backend.h"
 #include "tessera/program/launches.h"
 #include "tessera/program/weights.h"
@@ -23,7 +24,7 @@ runtime::Value value_in(Home home, const Operand& operand) {
   return value;
 }
 
-std::int64_t aligned(std::int64_t bytes) {
+std::int64_t padded(std::int64_t bytes) {
   return lower::ceil_div(bytes, runtime::kAlignment) * runtime::kAlignment;
 }
 
@@ -63,7 +64,7 @@ void place_values(const lower::Group& group, const lower::GroupCode& code, Draft
                                                       &Operand::name) != code.temporaries.end();
                is_made) {
       value.offset = program.arena_bytes;
-      program.arena_bytes += aligned(value.bytes);
+      program.arena_bytes += padded(value.bytes);
     } else {
       value.home = Home::Input;
       value.offset = static_cast<std::int64_t>(program.inputs.size());

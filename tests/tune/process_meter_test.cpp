@@ -10,6 +10,7 @@
 #include <new>
 
 #include "tessera/support/digest.h"
+#include "tessera/tune/worker.h"
 #include "tests/tune/example_task.h"
 
 namespace tessera::tune {
