@@ -129,14 +129,11 @@ Expected<Done> report_tuning(const TuneFlags& flags, const TuningOutcome& outcom
 }
 
 Expected<Done> tune_kernel_command(const TuneFlags& flags, Context& context) {
-  if (flags.compile.target != "cpu")
-    return Diagnostic{.id = "cli-target",
-                      .message = "tile sizes of a kernel are tuned for the CPU only",
-                      .note = "models are tuned for GPUs too"};
   return tune_kernel_command({.kernel = flags.model,
                               .budget = flags.budget,
                               .grid = flags.grid,
                               .arguments = flags.arguments,
+                              .target = flags.compile.target,
                               .seed = flags.seed,
                               .threads = flags.compile.threads,
                               .rows = flags.rows,

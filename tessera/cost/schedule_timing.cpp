@@ -14,24 +14,6 @@ namespace {
 
 using Codes = std::span<const std::shared_ptr<const lower::GroupCode>>;
 
-/// Adds the comparison with the first lowering to timings of blocks.
-std::vector<ScheduleTiming> compared(std::span<const Timing> timings) {
-  std::vector<ScheduleTiming> result;
-  for (const Timing& timing : timings) {
-    ScheduleTiming& one = result.emplace_back();
-    one.seconds = timing.best;
-    one.samples = timing.samples;
-    if (timing.block_minima.size() != timings[0].block_minima.size() ||
-        timing.block_minima.empty() || !(timings[0].best > 0))
-      continue;
-    const InterleavedTiming compared = compare_blocks(timing.block_minima, timings[0].block_minima);
-    one.ratio = timing.best / timings[0].best;
-    one.low = std::min(compared.low, one.ratio);
-    one.high = std::max(compared.high, one.ratio);
-  }
-  return result;
-}
-
 /// Whether results agree but for rounding: tiles round sums of products at other places, by far
 /// less than a wrong element is off.
 bool agree(std::span<const Datum> expected, std::span<const Datum> found) {
@@ -111,13 +93,30 @@ Expected<std::vector<ScheduleTiming>> time_on_gpu(const lower::Group& group, Cod
       timings[i].best = block == 0 ? seconds : std::min(timings[i].best, seconds);
       timings[i].samples += runs[i] * kRepeats;
     }
-  std::vector<ScheduleTiming> result = compared(timings);
+  std::vector<ScheduleTiming> result = compared_timings(timings);
   for (std::size_t i = 1; i < all.size(); ++i)
     result[i].differs = !agree(all[0].results, all[i].results);
   return result;
 }
 
 }  // namespace
+
+std::vector<ScheduleTiming> compared_timings(std::span<const Timing> timings) {
+  std::vector<ScheduleTiming> result;
+  for (const Timing& timing : timings) {
+    ScheduleTiming& one = result.emplace_back();
+    one.seconds = timing.best;
+    one.samples = timing.samples;
+    if (timing.block_minima.size() != timings[0].block_minima.size() ||
+        timing.block_minima.empty() || !(timings[0].best > 0))
+      continue;
+    const InterleavedTiming compared = compare_blocks(timing.block_minima, timings[0].block_minima);
+    one.ratio = timing.best / timings[0].best;
+    one.low = std::min(compared.low, one.ratio);
+    one.high = std::max(compared.high, one.ratio);
+  }
+  return result;
+}
 
 Expected<std::vector<ScheduleTiming>> time_lowerings(
     const lower::Group& group, std::span<const std::shared_ptr<const lower::GroupCode>> codes,
@@ -128,7 +127,7 @@ Expected<std::vector<ScheduleTiming>> time_lowerings(
   for (const program::GroupDraft::Range& range : made.steps)
     units.push_back({.first = range.first, .count = range.count});
   TESSERA_TRY(const std::vector<Timing> timings, time_units(made.draft, units, options));
-  return compared(timings);
+  return compared_timings(timings);
 }
 
 }  // namespace tessera::cost

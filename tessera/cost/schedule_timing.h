@@ -18,6 +18,9 @@ struct ScheduleTiming {
   bool differs = false;  // the results are not those of the first, beyond rounding; on a GPU
 };
 
+/// Timings of competitors relative to the first one, from interleaved blocks of each.
+std::vector<ScheduleTiming> compared_timings(std::span<const Timing> timings);
+
 /// Compiles several lowerings of one group and times them, interleaved, as they run in a program:
 /// inputs freshly written, weights possibly evicted from the caches. On a GPU, each is a CUDA graph
 /// of repetitions, and results are compared with those of the first.

@@ -287,9 +287,9 @@ Target target_of(const machine::Machine& machine, int threads) {
     target.threads = 1;
     Hasher hasher;
     hasher.add_text(target.version);
-    target.name = fmt::format("{}-{}sm-{:08x}", machine.gpu->architecture,
-                              machine.gpu->multiprocessors,
-                              static_cast<std::uint32_t>(hasher.value() >> 32));
+    target.name =
+        fmt::format("{}-{}sm-{:08x}", machine.gpu->architecture, machine.gpu->multiprocessors,
+                    static_cast<std::uint32_t>(hasher.value() >> 32));
     return target;
   }
   target.machine.siblings.clear();  // where threads are put is the system's affair

@@ -49,7 +49,8 @@ Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& co
   return Done{};
 }
 
-/// Checks that the GPU of a target is that of this computer.
+}  // namespace
+
 Expected<Done> check_gpu(const machine::Gpu& target) {
   TESSERA_TRY(const runtime::cuda::ThisGpu gpu, tune::gpu_in_worker());
   const bool can_run = target.architecture != "sm_90a" || gpu.architecture == "sm_90a";
@@ -62,8 +63,6 @@ Expected<Done> check_gpu(const machine::Gpu& target) {
       .note = fmt::format("it runs {}, and has {}", gpu.architecture, gpu.multiprocessors),
       .help = "say --target cuda"};
 }
-
-}  // namespace
 
 Expected<Done> add_target(cost::Store& store, cost::Target target) {
   TESSERA_TRY(const std::optional<cost::Target> found, store.find(target.name));

@@ -38,6 +38,9 @@ struct TunedModel {
 Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                                 const TuneModelOptions& options);
 
+/// Checks that the GPU of a target is that of this computer, in a worker process.
+Expected<Done> check_gpu(const machine::Gpu& target);
+
 /// Adds a target to a store that does not know it, with the measured speed of this computer.
 Expected<Done> add_target(cost::Store& store, cost::Target target);
 

@@ -86,7 +86,8 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
   using Space = ScheduleCandidates (*)(const Group&, const machine::Machine&, const GroupOptions&);
   constexpr std::array<Space, 5> kOnCpu = {attention_space, winograd_space, contraction_space,
                                            rows_space, loops_space};
-  constexpr std::array<Space, 3> kOnGpu = {attention_space, contraction_space, rows_space};
+  constexpr std::array<Space, 4> kOnGpu = {attention_space, contraction_space, rows_space,
+                                           loops_space};
   for (const Space space :
        machine.is_gpu() ? std::span<const Space>(kOnGpu) : std::span<const Space>(kOnCpu))
     std::ranges::move(space(group, machine, options), std::back_inserter(all));

@@ -90,8 +90,7 @@ struct ScheduleCandidate {
 
 /// Schedule space of a group: the legal schedules of every strategy that applies, those of the
 /// default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
-/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes; on a GPU
-/// also loop nests).
+/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes).
 std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options);
 

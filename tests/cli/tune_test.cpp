@@ -52,6 +52,15 @@ TEST_F(TuneCommand, NeedsAGpuToTuneForOne) {
                                "cuda", "--precision", "f16", "--budget", "1s"});
   EXPECT_NE(failed.exit_code, 0);
   EXPECT_THAT(failed.err, HasSubstr("error[cuda-missing]"));
+  folder.write("add.tile",
+               "kernel add(x: view f32[?], out: view f32[?], BLOCK: const = 16) {\n"
+               "  at = mul(pid(), BLOCK)\n  a: f32[BLOCK] = vload(x, at)\n"
+               "  vstore(out, at, add(a, 1.0))\n}\n");
+  const auto kernel =
+      tessera({"tune", "add.tile", "--arg", "x=f32[100]", "--arg", "out=f32[100]", "--grid",
+               "ceil_div(out.0, BLOCK)", "--store", "tuned.sqlite", "--target", "cuda"});
+  EXPECT_NE(kernel.exit_code, 0);
+  EXPECT_THAT(kernel.err, HasSubstr("error[cuda-missing]"));
 }
 
 TEST_F(TuneCommand, SchedulesForAGpuAreUsedAnywhere) {

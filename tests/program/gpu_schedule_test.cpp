@@ -174,6 +174,69 @@ TEST(GpuSchedules, GivenDefaultsAreTheSameProgram) {
   }
 }
 
+/// Groups that other strategies lower: each point of their spaces, as far as a block has room for
+/// it, computes the definition.
+TEST(GpuSchedules, OtherStrategiesHaveSpacesToo) {
+  const std::vector<std::pair<std::string, Case>> cases = {
+      {"attention_tile",
+       {"graph(q: f32[2, 24, 32], k: f32[2, 40, 32], v: f32[2, 40, 32]) { return matmul(softmax("
+        "matmul(q, transpose(k) {perm=[0, 2, 1]})), v) }",
+        {random_f32({2, 24, 32}, 1), random_f32({2, 40, 32}, 2), random_f32({2, 40, 32}, 3)},
+        3,
+        options_for(DType::F32),
+        1e-3}},
+      {"loops",
+       {"graph(x: f32[3, 50, 40], y: f32[40]) { return relu(add(x, y)) }",
+        {random_f32({3, 50, 40}, 1), random_f32({40}, 2)},
+        2,
+        options_for(DType::F32)}},
+      {"loops",
+       {"graph(x: f32[1, 32, 9, 9], w: f32[32, 1, 3, 3]) { return conv(relu(x), w) {group=32, "
+        "pads=[1, 1, 1, 1]} }",
+        {random_f32({1, 32, 9, 9}, 1), random_f32({32, 1, 3, 3}, 2)},
+        1,
+        options_for(DType::F32)}},
+      {"loops",
+       {"graph(x: f32[1, 16, 9, 9]) { return max_pool(relu(x)) {kernel_shape=[3, 3], strides=[2, "
+        "2]}"
+        " }",
+        {random_f32({1, 16, 9, 9}, 1)},
+        1,
+        options_for(DType::F32)}}};
+  for (const auto& [strategy, given] : cases) {
+    SCOPED_TRACE(given.graph);
+    Case one = given;
+    const Graph graph = with_weights(parsed(one.graph), one.inputs, one.given);
+    const auto optimized = passes::optimize(graph, {});
+    Lowerings lowerings = lowerings_for(one.options);
+    const auto draft = plan(optimized->graph, {.options = one.options, .lowerings = lowerings});
+    ASSERT_TRUE(draft) << to_string(draft.error());
+    std::size_t points = 0, legal = 0;
+    for (const CompileReport::Step& step : draft->report.steps) {
+      if (step.group == nullptr || !step.group->made->schedule ||
+          !lower::to_text(*step.group->made->schedule).starts_with(strategy))
+        continue;
+      for (const lower::ScheduleCandidate& point : lower::schedule_space(
+               step.group->group->group, lowerings.machine(), lowerings.options())) {
+        ++points;
+        const std::string text = lower::to_text(point.schedule);
+        SCOPED_TRACE(text);
+        const auto parsed_back = lower::parse_group_schedule(text);
+        ASSERT_TRUE(parsed_back);
+        EXPECT_EQ(*parsed_back, point.schedule);
+        if (!lowered({step.group, {}}, one, point.schedule)) continue;
+        ++legal;
+        auto book = std::make_shared<ScheduleBook>();
+        book->entries[step.group->key] = {point.schedule, ""};
+        one.options.schedules = book;
+        EXPECT_EQ(expect_same_on_gpu(one).scheduled_groups, 1u);
+      }
+    }
+    EXPECT_GT(points, 3u);
+    EXPECT_GT(2 * legal, points);
+  }
+}
+
 TEST(GpuSchedules, SplitKAndRequestsOfBlocksAreInTheSpace) {
   const Case one{"graph(x: f32[64, 1024], w: f32[1024, 128]) { return matmul(x, w) }",
                  {random_f32({64, 1024}, 1), random_f32({1024, 128}, 2)},
