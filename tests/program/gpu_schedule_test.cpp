@@ -136,13 +136,13 @@ TEST(GpuSchedules, EachPointIsLoweredAndParsesBack) {
   EXPECT_LT(refused, points / 4) << reasons;
 }
 
-TEST(GpuSchedules, PointsComputeTheDefinition) {
-  Rng rng(5);
-  for (const Case& given : drawn_cases(4, 6)) {
-    Case one = given;
+/// Some points of the spaces of these cases compute what the interpreter computes.
+void expect_points_compute(const std::vector<Case>& cases, int points, std::uint64_t seed) {
+  Rng rng(seed);
+  for (Case one : cases) {
     const Found found = contraction_of(one);
-    ASSERT_FALSE(found.space.empty());
-    for (int tries = 0, run = 0; run < 3 && tries < 20; ++tries) {
+    ASSERT_FALSE(found.space.empty()) << one.graph;
+    for (int tries = 0, run = 0; run < points && tries < 10 * points; ++tries) {
       const GroupSchedule& schedule = found.space[rng.below(found.space.size())].schedule;
       if (!lowered(found, one, schedule)) continue;
       ++run;
@@ -154,6 +154,51 @@ TEST(GpuSchedules, PointsComputeTheDefinition) {
       EXPECT_EQ(report.scheduled_groups, 1u);
     }
   }
+}
+
+TEST(GpuSchedules, PointsComputeTheDefinition) {
+  expect_points_compute(drawn_cases(4, 6), 3, 5);
+}
+
+TEST(SlowGpuSchedules, PointsComputeTheDefinition) {
+  expect_points_compute(drawn_cases(14, 24), 4, 15);
+  // Operands that are not packed, batches, tf32, strides, and sizes that fill no tile.
+  CompileOptions tf32 = options_for(DType::F32);
+  tf32.tf32 = true;
+  const std::vector<Case> others = {
+      {"graph(x: f32[70, 200], w: f32[200, 90]) { return matmul(x, w) }",
+       {random_f32({70, 200}, 1), random_f32({200, 90}, 2)},
+       2,
+       options_for(DType::F16),
+       3e-2},
+      {"graph(x: f32[3, 40, 96], w: f32[3, 96, 64]) { return matmul(x, w) }",
+       {random_f32({3, 40, 96}, 1), random_f32({3, 96, 64}, 2)},
+       2,
+       options_for(DType::F16),
+       3e-2},
+      {"graph(x: f32[100, 160], w: f32[160, 72]) { return relu(matmul(x, w)) }",
+       {random_f32({100, 160}, 1), random_f32({160, 72}, 2)},
+       1,
+       tf32,
+       3e-2},
+      {"graph(x: f32[1, 3, 17, 17], w: f32[32, 3, 3, 3]) { return relu(conv(x, w) {pads=[1, 1, 1, "
+       "1], strides=[2, 2]}) }",
+       {random_f32({1, 3, 17, 17}, 1), random_f32({32, 3, 3, 3}, 2)},
+       1,
+       options_for(DType::F16),
+       3e-2},
+      {"graph(x: f32[2, 40, 7, 9], w: f32[56, 40, 1, 1], r: f32[2, 56, 7, 9]) { return relu(add("
+       "conv(x, w), r)) }",
+       {random_f32({2, 40, 7, 9}, 1), random_f32({56, 40, 1, 1}, 2), random_f32({2, 56, 7, 9}, 3)},
+       1,
+       options_for(DType::F16),
+       3e-2},
+      {"graph(x: f32[1, 512], w: f32[512, 130]) { return matmul(x, w) }",
+       {random_f32({1, 512}, 1), random_f32({512, 130}, 2)},
+       1,
+       options_for(DType::F16),
+       6e-2}};
+  expect_points_compute(others, 8, 16);
 }
 
 TEST(GpuSchedules, GivenDefaultsAreTheSameProgram) {
