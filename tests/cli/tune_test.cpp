@@ -93,6 +93,10 @@ TEST_F(TuneCommand, SchedulesForAGpuAreUsedAnywhere) {
   const std::string tuned = compile({"--store", (folder.path() / "tuned.sqlite").string()});
   EXPECT_THAT(tuned, HasSubstr("schedules       1 of the fusion groups have a tuned"));
   EXPECT_THAT(tuned, HasSubstr("tuned schedule: " + text));
+  compile({"--store", (folder.path() / "tuned.sqlite").string(), "--events", "events.jsonl"});
+  const std::string events = folder.read("events.jsonl");
+  EXPECT_THAT(events, HasSubstr("\"chosen\":\"" + text + "\""));
+  EXPECT_THAT(events, HasSubstr("\"chosen_by\":\"tuning"));
 }
 
 TEST_F(TuneCommand, TunesTheConstantsOfAKernel) {
