@@ -160,6 +160,10 @@ struct ContractionTiling {
   tile::cpu::Panels panels = {};
   ContractionTiles tiles = {};
 };
+/// Code of a contraction with a tiling; that of a GPU has the requests of the schedule in
+/// `options`.
+Expected<GroupCode> lower_tiled(const Contraction& contraction, ContractionTiling tiling,
+                                const machine::Machine& machine, const GroupOptions& options);
 /// Tiling with the fewest estimated cycles on a CPU.
 ContractionTiling default_tiling(const Contraction& contraction, const GroupOptions& options,
                                  const machine::Machine& machine);

@@ -42,4 +42,12 @@ BlockContractionSchedule schedule_of(const ContractionTiles& tiles);
 ScheduleCandidates block_candidates(const Contraction& contraction, const GroupOptions& options,
                                     const machine::Machine& machine);
 
+/// Lowers a contraction for thread blocks.
+Expected<Attempt> lower_by_blocks(const Group& group, const machine::Machine& machine,
+                                  const GroupOptions& options);
+/// Legal schedules of a contraction on a GPU, those with split-K among them, the fewest estimated
+/// cycles first.
+ScheduleCandidates block_space(const Group& group, const machine::Machine& machine,
+                               const GroupOptions& options);
+
 }  // namespace tessera::lower

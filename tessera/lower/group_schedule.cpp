@@ -29,7 +29,7 @@ Parameters parameters_of(const BlockContractionSchedule& s) {
   return {
       {"rows", s.rows},           {"columns", {s.columns}},
       {"sums", s.sums},           {"columns_outer", {s.columns_outer ? 1 : 0}},
-      {"split", {s.split}},       {"stages", {s.block.stages}},
+      {"split_k", {s.split}},     {"stages", {s.block.stages}},
       {"warps", {s.block.warps}}, {"producers", {static_cast<std::int64_t>(s.block.producers)}}};
 }
 Parameters parameters_of(const WinogradSchedule& s) {
