@@ -15,6 +15,7 @@
 #include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/driver/gpu_kernel.h"
 #include "tessera/driver/kernel.h"
+#include "tessera/driver/target_selection.h"
 #include "tessera/driver/tune_kernel.h"
 #include "tessera/lower/lower.h"
 #include "tessera/lower/short_form.h"
@@ -84,6 +85,18 @@ Expected<KernelSource> lowered_kernel(const KernelOptions& options) {
   return source;
 }
 
+/// Constants of a kernel that a store has tuned for the CPU, or for the GPU of this computer.
+Expected<std::vector<tile::Constant>> stored_constants(const KernelOptions& options,
+                                                       const KernelText& text,
+                                                       const std::filesystem::path& store) {
+  if (!options.is_for_gpu())
+    return tuned_constants(text, machine::host(),
+                           options.threads > 0 ? options.threads : machine::host().cores, store);
+  CompileModelOptions selected;
+  TESSERA_TRY_DONE(select_target(options.target, "f32", selected));
+  return tuned_constants(text, selected.code.machine, 1, store);
+}
+
 /// Finds the kernel; its constants are those of the arguments, or of a store that has tuned them.
 Expected<KernelSource> find_kernel(const KernelOptions& options,
                                    const std::filesystem::path& store = {}) {
@@ -111,9 +124,7 @@ Expected<KernelSource> find_kernel(const KernelOptions& options,
     if (!store.empty() && std::filesystem::path(options.kernel).extension() == ".tile") {
       KernelText text{.arguments = options.arguments, .grid = options.grid};
       TESSERA_TRY(text.text, read_text(options.kernel));
-      TESSERA_TRY(const auto tuned,
-                  tuned_constants(
-                      text, options.threads > 0 ? options.threads : machine::host().cores, store));
+      TESSERA_TRY(const auto tuned, stored_constants(options, text, store));
       source.is_tuned = !tuned.empty();
       constants.insert(constants.end(), tuned.begin(), tuned.end());
     }
@@ -151,9 +162,7 @@ struct KernelLaunch {
 Expected<KernelLaunch> find_launch(const KernelOptions& options, const Context& context) {
   TESSERA_TRY_DONE(check_target(options));
   KernelLaunch launch;
-  TESSERA_TRY(launch.source,
-              find_kernel(options, options.is_for_gpu() ? std::filesystem::path()
-                                                        : existing_store(options.store, context)));
+  TESSERA_TRY(launch.source, find_kernel(options, existing_store(options.store, context)));
   TESSERA_TRY(launch.data,
               make_kernel_data(launch.source.kernel, {.arguments = launch.source.arguments,
                                                       .seed = options.seed,

@@ -147,7 +147,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   CompileModelOptions options;
   options.code.passes = pass_options(flags.passes);
   options.code.threads = flags.threads;
-  TESSERA_TRY_DONE(select_target(flags.target, flags.precision, options));
+  TESSERA_TRY_DONE(select_target(flags.target, flags.precision, options, flags.find_gpu));
   options.code.cache = cache_folder(flags, context);
   options.code.memory_limit = context.memory_limit.value_or(0);
   options.code.stop = &context.stop;

@@ -12,6 +12,7 @@
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/runnable_program.h"
+#include "tessera/driver/target_selection.h"
 
 namespace tessera::cli {
 
@@ -32,6 +33,7 @@ struct CompileFlags {
   double max_error = 1e-2;
   int threads = 1;
   bool keep_graph = false;  // set by commands that write a report
+  FindGpu find_gpu = runtime::cuda::this_gpu;
 };
 void add_compile_flags(CLI::App& command, CompileFlags& flags);
 void add_target_flag(CLI::App& command, CompileFlags& flags);

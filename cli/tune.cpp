@@ -9,6 +9,7 @@
 #include "cli/tune_kernel.h"
 #include "tessera/driver/event_records.h"
 #include "tessera/driver/tune_model.h"
+#include "tessera/tune/gpu_query.h"
 
 namespace tessera::cli {
 namespace {
@@ -132,11 +133,18 @@ Expected<Done> tune_kernel_command(const TuneFlags& flags, Context& context) {
                               .budget = flags.budget,
                               .grid = flags.grid,
                               .arguments = flags.arguments,
+                              .target = flags.compile.target,
                               .seed = flags.seed,
                               .threads = flags.compile.threads,
                               .rows = flags.rows,
                               .report = flags.report},
                              flags.compile.store, context);
+}
+
+/// GPU of this computer; this process must not use it before its workers do.
+std::optional<runtime::cuda::ThisGpu> gpu_to_tune_for() {
+  auto found = tune::gpu_in_worker();
+  return found ? std::optional(*std::move(found)) : std::nullopt;
 }
 
 Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
@@ -149,7 +157,9 @@ Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(flags.inputs, context));
   ProgressLine line(context);
   TuneModelOptions options;
-  TESSERA_TRY(options.compile, compile_options(flags.compile, context, line));
+  CompileFlags compile = flags.compile;
+  compile.find_gpu = gpu_to_tune_for;
+  TESSERA_TRY(options.compile, compile_options(compile, context, line));
   options.compile.code.progress = {};
   options.store = store_file(flags.compile.store, context);
   TESSERA_TRY(options.tune.seconds, parse_seconds(flags.budget));
@@ -175,8 +185,8 @@ Expected<Done> tune_command(const TuneFlags& flags, Context& context) {
 void add_tune(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "tune",
-      "measures schedules of a model's kernels, or tile sizes of a kernel, on this computer and "
-      "stores the fastest");
+      "measures schedules of a model's kernels, or tile sizes of a kernel, on this computer or its "
+      "GPU and stores the fastest");
   auto flags = std::make_shared<TuneFlags>();
   command
       ->add_option("model", flags->model,
@@ -199,11 +209,13 @@ void add_tune(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size_flags(*command, flags->inputs);
   add_compile_flags(*command, flags->compile);
+  add_target_flag(*command, flags->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera tune resnet50.onnx --budget 2m --threads 1\n"
       "  tessera run resnet50.onnx --threads 1 --explain\n"
+      "  tessera tune resnet50.onnx --budget 1m --target cuda --precision f16\n"
       "  tessera tune add.tile --arg 'x=f32[100000]' --arg 'out=f32[100000]' --grid "
       "'ceil_div(out.0, BLOCK)'\n"
       "\n"

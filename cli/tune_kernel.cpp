@@ -7,7 +7,9 @@
 
 #include "cli/json.h"
 #include "tessera/driver/event_records.h"
+#include "tessera/driver/target_selection.h"
 #include "tessera/support/file.h"
+#include "tessera/tune/gpu_query.h"
 
 namespace tessera::cli {
 namespace {
@@ -80,6 +82,13 @@ Expected<Done> tune_kernel_command(const TuneKernelFlags& flags, const StoreFlag
   TuneKernelOptions options{.threads = flags.threads,
                             .memory_limit = context.run_memory() / 4,  // four copies are kept
                             .store = store_file(store, context)};
+  if (flags.target != "cpu") {
+    CompileModelOptions selected;
+    TESSERA_TRY(const runtime::cuda::ThisGpu gpu, tune::gpu_in_worker());
+    TESSERA_TRY_DONE(select_target(flags.target, "f32", selected, [&] { return gpu; }));
+    TESSERA_TRY_DONE(check_gpu(*selected.code.machine.gpu));
+    options.machine = selected.code.machine;
+  }
   TESSERA_TRY(options.tune.seconds, parse_seconds(flags.budget));
   options.tune.seed = flags.seed;
   options.tune.stop = &context.stop;

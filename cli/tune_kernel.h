@@ -14,6 +14,7 @@ namespace tessera::cli {
 struct TuneKernelFlags {
   std::string kernel = {}, budget = "60s", grid = {};
   std::vector<std::string> arguments = {};
+  std::string target = "cpu";
   std::uint64_t seed = 1;
   int threads = 1, rows = 20;
   ReportFlags report = {};

@@ -15,10 +15,15 @@ struct ScheduleTiming {
   double ratio = 1;          // over the first: below 1, it is faster
   double low = 1, high = 1;  // 95 % confidence interval of the ratio, by the minima of blocks
   std::int64_t samples = 0;
+  bool differs = false;  // the results are not those of the first, beyond rounding; on a GPU
 };
 
+/// Timings of competitors relative to the first one, from interleaved blocks of each.
+std::vector<ScheduleTiming> compared_timings(std::span<const Timing> timings);
+
 /// Compiles several lowerings of one group and times them, interleaved, as they run in a program:
-/// inputs freshly written, weights possibly evicted from the caches.
+/// inputs freshly written, weights possibly evicted from the caches. On a GPU, each is a CUDA graph
+/// of repetitions, and results are compared with those of the first.
 Expected<std::vector<ScheduleTiming>> time_lowerings(
     const lower::Group& group, std::span<const std::shared_ptr<const lower::GroupCode>> codes,
     const TimingOptions& options);

@@ -283,6 +283,15 @@ class Store::File {
 
 Target target_of(const machine::Machine& machine, int threads) {
   Target target{.version = codegen::release_version(), .machine = machine, .threads = threads};
+  if (machine.is_gpu()) {  // whose speed the number of threads of the computer says nothing of
+    target.threads = 1;
+    Hasher hasher;
+    hasher.add_text(target.version);
+    target.name =
+        fmt::format("{}-{}sm-{:08x}", machine.gpu->architecture, machine.gpu->multiprocessors,
+                    static_cast<std::uint32_t>(hasher.value() >> 32));
+    return target;
+  }
   target.machine.siblings.clear();  // where threads are put is the system's affair
   target.machine.cores = threads;
   Hasher hasher;

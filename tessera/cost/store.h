@@ -17,7 +17,9 @@ namespace tessera::cost {
 /// Target of measurements: machine, threads and compiler version. Measurements on one target say
 /// nothing about another.
 struct Target {
-  std::string name = {};     // neoverse-v1-2t-5f0c91ab: CPU, threads, hash of the rest
+  /// CPU, threads, hash of the rest: neoverse-v1-2t-5f0c91ab; or GPU architecture, number of
+  /// multiprocessors, hash of the rest: sm_90a-132sm-5f0c91ab.
+  std::string name = {};
   std::string version = {};  // compiler version
   machine::Machine machine = {};
   int threads = 1;

@@ -38,28 +38,11 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   return largest;
 }
 
-/// Candidate element types of matmul operands, the fastest first.
-std::vector<DType> products_of(const CompileModelOptions& options) {
-  std::vector<DType> fast = machine::fast_product_types(options.code.machine);
-  const auto has = [&](DType dtype) { return std::ranges::find(fast, dtype) != fast.end(); };
-  switch (options.precision) {
-    case Precision::F32: break;
-    case Precision::F16:
-      if (!fast.empty()) return {fast.front()};
-      break;
-    case Precision::Bf16:
-      if (has(DType::BF16)) return {DType::BF16};
-      break;
-    case Precision::Auto: fast.push_back(DType::F32); return fast;
-  }
-  return {DType::F32};
-}
-
 /// Compiles with the first precision that is close enough to f32; a single candidate is not
 /// checked.
 Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOptions& options,
                                        CompiledModel& result) {
-  const std::vector<DType> candidates = products_of(options);
+  const std::vector<DType> candidates = contraction_dtypes(options);
   const auto compiled_with = [&](DType products) {
     program::CompileOptions code = options.code;
     result.contraction_dtype = code.contraction_dtype = products;
@@ -113,6 +96,22 @@ Expected<Done> check_sizes(const Graph& graph) {
 }
 
 }  // namespace
+
+std::vector<DType> contraction_dtypes(const CompileModelOptions& options) {
+  std::vector<DType> fast = machine::fast_product_types(options.code.machine);
+  const auto has = [&](DType dtype) { return std::ranges::find(fast, dtype) != fast.end(); };
+  switch (options.precision) {
+    case Precision::F32: break;
+    case Precision::F16:
+      if (!fast.empty()) return {fast.front()};
+      break;
+    case Precision::Bf16:
+      if (has(DType::BF16)) return {DType::BF16};
+      break;
+    case Precision::Auto: fast.push_back(DType::F32); return fast;
+  }
+  return {DType::F32};
+}
 
 InputShapes shapes_of(std::span<const Datum> inputs) {
   InputShapes shapes;
@@ -175,7 +174,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.code.passes));
   if (options.search) {
     program::CompileOptions code = options.code;
-    code.contraction_dtype = products_of(options).front();
+    code.contraction_dtype = contraction_dtypes(options).front();
     code.passes = {.exact = code.passes.exact, .disabled = code.passes.disabled};
     TESSERA_TRY(SearchedGraph better, search_graph(optimized.graph, code, *options.search));
     optimized.graph = std::move(better.graph);
@@ -183,7 +182,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   }
   if (options.keep_graph) {
     program::CompileOptions code = options.code;
-    code.contraction_dtype = products_of(options).front();
+    code.contraction_dtype = contraction_dtypes(options).front();
     TESSERA_TRY(result.gains, rewrite_gains(graph, optimized.log, {code, options.store}));
   }
   result.before = inspect(graph);

@@ -57,6 +57,9 @@ using InputShapes = std::vector<std::optional<std::vector<std::int64_t>>>;
 Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes);
 InputShapes shapes_of(std::span<const Datum> inputs);
 
+/// Candidate element types of matmul operands, the fastest first.
+std::vector<DType> contraction_dtypes(const CompileModelOptions& options);
+
 /// Schedules that the groups of a program were lowered by.
 program::ScheduleBook schedules_of(const program::CompileReport& report);
 

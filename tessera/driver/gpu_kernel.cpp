@@ -80,41 +80,52 @@ Expected<Done> GpuKernel::launch(KernelData& data, const tile::Grid& grid) const
   return Done{};
 }
 
-Expected<std::vector<double>> GpuKernel::times(const KernelData& data, const tile::Grid& grid,
-                                               const std::atomic<bool>& stop) const {
+Expected<GpuKernel::Timer> GpuKernel::timer(const KernelData& data, const tile::Grid& grid) const {
   constexpr std::int64_t kMoreThanItsCache = std::int64_t{192} << 20;
-  constexpr std::size_t kMostCopies = 16, kInARow = 5, kLeastRounds = 3, kMostRounds = 1000;
-  constexpr double kSeconds = 0.2;
+  constexpr std::size_t kMostCopies = 16, kInARow = 5;
   TESSERA_TRY_DONE(check(data, grid));
   std::int64_t bytes = 0;
   for (const auto& memory : data.memory) bytes += static_cast<std::int64_t>(memory.size());
-  std::vector<DeviceArguments> copies;
+  Timer timer;
   do {
     TESSERA_TRY(DeviceArguments copy, upload(data));
-    copies.push_back(std::move(copy));
-  } while (static_cast<std::int64_t>(copies.size()) * bytes < kMoreThanItsCache &&
-           copies.size() < kMostCopies);
-
-  TESSERA_TRY(const auto stream, device_.stream());
-  const std::size_t count = std::max(copies.size(), kInARow);
-  TESSERA_TRY(const auto graph, stream.capture([&]() -> Expected<Done> {
-    for (std::size_t i = 0; i < count; ++i)
-      TESSERA_TRY_DONE(function_.launch({grid, copies[i % copies.size()].words}, stream.get()));
+    timer.copies_.push_back(std::move(copy));
+  } while (static_cast<std::int64_t>(timer.copies_.size()) * bytes < kMoreThanItsCache &&
+           timer.copies_.size() < kMostCopies);
+  TESSERA_TRY(timer.stream_, device_.stream());
+  timer.launches_ = std::max(timer.copies_.size(), kInARow);
+  TESSERA_TRY(timer.graph_, timer.stream_.capture([&]() -> Expected<Done> {
+    for (std::size_t i = 0; i < timer.launches_; ++i)
+      TESSERA_TRY_DONE(function_.launch({grid, timer.copies_[i % timer.copies_.size()].words},
+                                        timer.stream_.get()));
     return Done{};
   }));
-  TESSERA_TRY_DONE(graph.launch(stream.get()));
-  TESSERA_TRY_DONE(stream.wait());
+  TESSERA_TRY_DONE(timer.graph_.launch(timer.stream_.get()));
+  TESSERA_TRY_DONE(timer.stream_.wait());
+  TESSERA_TRY(timer.before_, device_.event());
+  TESSERA_TRY(timer.after_, device_.event());
+  return timer;
+}
+
+Expected<double> GpuKernel::Timer::seconds(int runs) {
+  TESSERA_TRY_DONE(before_.record(stream_.get()));
+  for (int i = 0; i < runs; ++i) TESSERA_TRY_DONE(graph_.launch(stream_.get()));
+  TESSERA_TRY_DONE(after_.record(stream_.get()));
+  TESSERA_TRY(const double milliseconds, after_.since(before_));
+  return milliseconds / 1e3 / static_cast<double>(launches_) / runs;
+}
+
+Expected<std::vector<double>> GpuKernel::times(const KernelData& data, const tile::Grid& grid,
+                                               const std::atomic<bool>& stop) const {
+  constexpr std::size_t kLeastRounds = 3, kMostRounds = 1000;
+  constexpr double kSeconds = 0.2;
+  TESSERA_TRY(Timer timer, this->timer(data, grid));
   std::vector<double> times;
   const Stopwatch watch;
   while (times.size() < kLeastRounds ||
          (watch.seconds() < kSeconds && times.size() < kMostRounds)) {
-    TESSERA_TRY(auto before, device_.event());
-    TESSERA_TRY(auto after, device_.event());
-    TESSERA_TRY_DONE(before.record(stream.get()));
-    TESSERA_TRY_DONE(graph.launch(stream.get()));
-    TESSERA_TRY_DONE(after.record(stream.get()));
-    TESSERA_TRY(const double ms, after.since(before));
-    times.push_back(ms / 1e3 / static_cast<double>(count));
+    TESSERA_TRY(const double seconds, timer.seconds());
+    times.push_back(seconds);
     if (stop) break;
   }
   std::sort(times.begin(), times.end());

@@ -33,6 +33,10 @@ class GpuKernel {
   Expected<std::vector<double>> times(const KernelData& data, const tile::Grid& grid,
                                       const std::atomic<bool>& stop) const;
 
+  /// Timer of launches with copies of the data in GPU memory.
+  class Timer;
+  Expected<Timer> timer(const KernelData& data, const tile::Grid& grid) const;
+
   const codegen::PtxKernel& ptx() const { return ptx_; }
   const runtime::cuda::Function& function() const { return function_; }
   const std::string& gpu() const { return device_.name(); }
@@ -54,6 +58,22 @@ class GpuKernel {
   runtime::cuda::Device device_;
   codegen::PtxKernel ptx_;
   runtime::cuda::Function function_;  // declared after its device, which it must not outlive
+};
+
+/// CUDA graph of launches of a kernel, each with the next one of several copies of the data. The
+/// kernel must outlive it.
+class GpuKernel::Timer {
+ public:
+  /// Mean seconds of a launch over so many runs of the graph, back to back.
+  Expected<double> seconds(int runs = 1);
+
+ private:
+  friend class GpuKernel;
+  std::vector<DeviceArguments> copies_ = {};
+  std::size_t launches_ = 0;  // of the graph
+  runtime::cuda::Stream stream_ = {};
+  runtime::cuda::Graph graph_ = {};
+  runtime::cuda::Event before_ = {}, after_ = {};
 };
 
 }  // namespace tessera

@@ -105,7 +105,9 @@ Expected<KernelTask> kernel_task(const KernelText& source, const KernelData& dat
   KernelTask task;
   task.key = kernel_key(source);
   task.what = usual.kernel.name;
-  const std::int64_t most = std::max(machine.l2, largest_tile(usual.kernel));
+  constexpr std::int64_t kRegisterBytes = 256 << 10;  // of a multiprocessor
+  const std::int64_t room = machine.is_gpu() ? kRegisterBytes : machine.l2;
+  const std::int64_t most = std::max(room, largest_tile(usual.kernel));
   for (const auto& constants : combinations) {  // the defaults are first
     auto variant = kernel_variant(source, data, constants);
     if (!variant || !same_parameters(variant->kernel, usual.kernel) ||

@@ -34,7 +34,8 @@ struct KernelTask : tune::Task {
 
 /// Infers the space of a kernel's constants, such as tile sizes: powers of two around the defaults,
 /// in all combinations for which the kernel is well formed, has the same parameters, and no tile
-/// exceeds the L2 cache. Constants that are given as arguments keep their value.
+/// exceeds the L2 cache, on a GPU the registers of a multiprocessor. Constants that are given as
+/// arguments keep their value.
 Expected<KernelTask> kernel_task(const KernelText& source, const KernelData& data,
                                  const machine::Machine& machine);
 

@@ -189,7 +189,7 @@ void add_kernels(report::EventLog& log, const ProgramRecords& of) {
   const machine::Machine machine =
       of.options == nullptr ? machine::host() : of.options->code.machine;
   std::optional<KernelChoices> choices;
-  if (compiled != nullptr && of.options != nullptr && !machine.is_gpu())
+  if (compiled != nullptr && of.options != nullptr)
     choices.emplace(program, *compiled, of.options->code);
   std::size_t text_left = kMostText;
   for (const std::size_t k : kernels_by_time(log, program)) {

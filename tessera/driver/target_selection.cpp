@@ -7,17 +7,15 @@
 #include <optional>
 #include <string>
 
-#include "tessera/runtime/cuda/session.h"
-
 namespace tessera {
 namespace {
 
-std::optional<machine::Machine> machine_of(std::string_view target) {
+std::optional<machine::Machine> machine_of(std::string_view target, const FindGpu& find_gpu) {
   if (target == "cpu") return machine::host();
   if (target == "cuda:sm_80" || target == "cuda:sm_90a")
     return machine::cuda(std::string(target.substr(target.find(':') + 1)));
   if (target != "cuda") return std::nullopt;
-  const auto found = runtime::cuda::this_gpu();
+  const auto found = find_gpu();
   if (!found) return machine::cuda();
   machine::Machine gpu = machine::cuda(found->architecture);
   gpu.cores = gpu.gpu->multiprocessors = found->multiprocessors;
@@ -27,7 +25,7 @@ std::optional<machine::Machine> machine_of(std::string_view target) {
 }  // namespace
 
 Expected<Done> select_target(std::string_view target, std::string_view precision,
-                             CompileModelOptions& options) {
+                             CompileModelOptions& options, const FindGpu& find_gpu) {
   struct Named {
     std::string_view name;
     Precision precision;
@@ -37,7 +35,7 @@ Expected<Done> select_target(std::string_view target, std::string_view precision
                                                         {"f16", Precision::F16},
                                                         {"bf16", Precision::Bf16},
                                                         {"auto", Precision::Auto}}};
-  auto machine = machine_of(target);
+  auto machine = machine_of(target, find_gpu);
   if (!machine)
     return Diagnostic{.id = "compile-target",
                       .message = fmt::format("'{}' is not a target", target),

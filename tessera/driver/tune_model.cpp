@@ -1,9 +1,12 @@
 #include "tessera/driver/tune_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tessera/machine/peak.h"
 #include "tessera/program/plan.h"
+#include "tessera/tune/gpu_query.h"
 #include "tessera/tune/process_meter.h"
 
 namespace tessera {
@@ -48,9 +51,23 @@ Expected<Done> check_whole(const Graph& graph, const program::CompileOptions& co
 
 }  // namespace
 
+Expected<Done> check_gpu(const machine::Gpu& target) {
+  TESSERA_TRY(const runtime::cuda::ThisGpu gpu, tune::gpu_in_worker());
+  const bool can_run = target.architecture != "sm_90a" || gpu.architecture == "sm_90a";
+  if (can_run && gpu.multiprocessors == target.multiprocessors) return Done{};
+  return Diagnostic{
+      .id = "tune-target",
+      .message =
+          fmt::format("the GPU of this computer is not the target: {} with {} multiprocessors",
+                      target.architecture, target.multiprocessors),
+      .note = fmt::format("it runs {}, and has {}", gpu.architecture, gpu.multiprocessors),
+      .help = "say --target cuda"};
+}
+
 Expected<Done> add_target(cost::Store& store, cost::Target target) {
   TESSERA_TRY(const std::optional<cost::Target> found, store.find(target.name));
   if (found) return Done{};
+  if (target.machine.is_gpu()) return store.put(target);
   target.flops_per_second = machine::measured_peak() * target.threads;
   target.bytes_per_second = machine::measured_bandwidth() * std::min(target.threads, 4);
   return store.put(target);
@@ -68,6 +85,8 @@ Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
   constexpr std::int64_t kMostWeights = std::int64_t{64} << 20;
   program::CompileOptions code = options.compile.code;
   code.schedules.reset();
+  code.contraction_dtype = contraction_dtypes(options.compile).front();
+  if (code.machine.is_gpu()) TESSERA_TRY_DONE(check_gpu(*code.machine.gpu));
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   TESSERA_TRY(const passes::Optimized optimized, passes::optimize(graph, code.passes));
   program::Lowerings lowerings = program::lowerings_for(code);

@@ -32,10 +32,14 @@ struct TunedModel {
   double tuned_seconds() const;
 };
 
-/// Tunes the fusion groups of a model for inputs of these shapes, on this computer. Where the whole
-/// program turns out to be slower beyond the confidence interval, the default schedules stay.
+/// Tunes the fusion groups of a model for inputs of these shapes, on this computer or its GPU,
+/// which this process must not have used. Where the whole program turns out to be slower beyond the
+/// confidence interval, the default schedules stay.
 Expected<TunedModel> tune_model(const Model& model, const InputShapes& shapes,
                                 const TuneModelOptions& options);
+
+/// Checks that the GPU of a target is that of this computer, in a worker process.
+Expected<Done> check_gpu(const machine::Gpu& target);
 
 /// Adds a target to a store that does not know it, with the measured speed of this computer.
 Expected<Done> add_target(cost::Store& store, cost::Target target);

@@ -80,6 +80,9 @@ std::vector<ScoreTile> block_tiles(const AttentionForm& form) {
   return tiles;
 }
 
+/// Rows of the smallest tile of a thread block: those of an instruction of tensor cores.
+constexpr std::int64_t kLeastBlockRows = 16;
+
 struct AttentionLowering {
   const Group& group;
   const AttentionForm& form;
@@ -108,10 +111,14 @@ struct AttentionLowering {
   }
 };
 
-Expected<Done> check(const AttentionSchedule& schedule, const AttentionForm& form) {
+Expected<Done> check(const AttentionSchedule& schedule, const AttentionForm& form,
+                     const machine::Machine& machine) {
   const std::int64_t rows = form.row < 0 ? 1 : form.extents[static_cast<std::size_t>(form.row)];
   const std::int64_t keys = form.extents[static_cast<std::size_t>(form.key)];
-  if (schedule.rows < 1 || schedule.rows > (rows == 1 ? 1 : rows + 3))  // multiples of 4
+  std::int64_t most = rows == 1 ? 1 : rows + 3;  // multiples of 4
+  if (traits_of(machine).tiles_by_thread_blocks() && form.row >= 0)
+    most = std::max({most, kLeastBlockRows, 2 * rows - 1});
+  if (schedule.rows < 1 || schedule.rows > most)
     return illegal_schedule("the tile of rows is out of range");
   if (schedule.keys < 0 || (schedule.keys == 0 && keys > kMostKeys))
     return illegal_schedule("the tile of keys is out of range");
@@ -120,7 +127,7 @@ Expected<Done> check(const AttentionSchedule& schedule, const AttentionForm& for
 
 }  // namespace
 
-ScheduleCandidates attention_space(const Group& given, const machine::Machine&,
+ScheduleCandidates attention_space(const Group& given, const machine::Machine& machine,
                                    const GroupOptions& options) {
   ScheduleCandidates space;
   const Group group = options.exact ? given : without_roundings(given);
@@ -129,6 +136,22 @@ ScheduleCandidates attention_space(const Group& given, const machine::Machine&,
   const std::int64_t all = form->row < 0 ? 1 : form->extents[static_cast<std::size_t>(form->row)];
   const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];
   const bool is_online = !options.exact && online_attention(*form).has_value();
+  if (traits_of(machine).tiles_by_thread_blocks()) {
+    for (const std::int64_t row : {std::int64_t{1}, kLeastBlockRows, 2 * kLeastBlockRows,
+                                   4 * kLeastBlockRows, 8 * kLeastBlockRows}) {
+      if ((form->row < 0) != (row == 1)) continue;
+      for (const std::int64_t tile : {32, 64, 128, 256})
+        if (is_online && tile < 2 * keys) space.push_back({AttentionSchedule{row, tile}, 0});
+      if (keys <= kMostKeysAtOnce) space.push_back({AttentionSchedule{row, 0}, 0});
+    }
+    const ScheduleCandidate usual{AttentionSchedule{rows_of(*form, machine), 0}, 0};
+    if (std::ranges::find(space, usual.schedule, &ScheduleCandidate::schedule) == space.end())
+      space.push_back(usual);
+    std::erase_if(space, [&](const ScheduleCandidate& one) {
+      return !check(std::get<AttentionSchedule>(one.schedule), *form, machine);
+    });
+    return space;
+  }
   std::vector<std::int64_t> rows = {all};
   for (const std::int64_t most : {8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384})
     if (most < all) rows.push_back(ceil_div(ceil_div(all, ceil_div(all, most)), 4) * 4);
@@ -140,7 +163,7 @@ ScheduleCandidates attention_space(const Group& given, const machine::Machine&,
       if (is_online && tile < keys) space.push_back({AttentionSchedule{row, tile}, 0});
   }
   std::erase_if(space, [&](const ScheduleCandidate& one) {
-    return !check(std::get<AttentionSchedule>(one.schedule), *form);
+    return !check(std::get<AttentionSchedule>(one.schedule), *form, machine);
   });
   return space;
 }
@@ -164,7 +187,7 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
   const auto online = options.exact ? std::nullopt : online_attention(*form);
   if (options.schedule) {
     const auto& schedule = std::get<AttentionSchedule>(*options.schedule);
-    TESSERA_TRY_DONE(check(schedule, *form));
+    TESSERA_TRY_DONE(check(schedule, *form, machine));
     if (schedule.keys == 0) return lowering.at_once(schedule.rows);
     if (!online) return illegal_schedule("the softmax cannot be computed over tiles of keys");
     return lowering.online(*online, {schedule.rows, schedule.keys});

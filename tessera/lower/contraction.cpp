@@ -9,7 +9,7 @@
 #include "tessera/expr/walk.h"
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
-#include "tessera/lower/split_fold.h"
+#include "tessera/lower/gpu_tiles.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/cpu/panels.h"
 #include "tessera/tile/verify.h"
@@ -77,6 +77,14 @@ class ContractionLowering {
 
   Expected<GroupCode> run(const machine::Machine& machine, GroupOptions options) {
     GroupCode code;
+    if (by_blocks_) {
+      BlockContractionSchedule schedule = schedule_of(tiles_);
+      if (options.schedule) schedule = std::get<BlockContractionSchedule>(*options.schedule);
+      block_ = schedule.block;
+      code.schedule = std::move(schedule);
+    } else {
+      code.schedule = schedule_of({panels_, tiles_});
+    }
     options.schedule.reset();  // it is that of the contraction
     for (const tile::Stage& stage : c_.before) {
       const Group alone{.stages = {stage}, .results = {stage.name()}};
@@ -103,7 +111,6 @@ class ContractionLowering {
                     c_.before.empty() ? ""
                     : c_.is_a_ahead   ? ", operand computed before"
                                       : ", padded");
-    if (!by_blocks_) code.schedule = schedule_of({panels_, tiles_});
     return code;
   }
 
@@ -129,6 +136,7 @@ class ContractionLowering {
     store(sum);
     if (e_.error()) return *e_.error();
     TESSERA_TRY(result.kernel, b_.finish());
+    result.kernel.block = block_;
     return result;
   }
 
@@ -423,6 +431,7 @@ class ContractionLowering {
 
   const Contraction& c_;
   const bool by_blocks_;  // tiles are those of blocks of threads
+  tile::BlockRequest block_ = {};
   tile::cpu::Panels panels_;
   ContractionTiles tiles_;
   tile::Builder b_;
@@ -434,91 +443,39 @@ class ContractionLowering {
   Id column_tile_ = 0;
 };
 
-/// Tiling that the options ask for, or else the default.
-Expected<ContractionTiling> chosen_tiling(const Contraction& c, const GroupOptions& options,
-                                          const machine::Machine& machine) {
-  if (traits_of(machine).tiles_by_thread_blocks()) {
-    ContractionTiling tiling{.tiles = gpu_tiles(c, options, machine)};
-    tiling.panels = {options.contraction_dtype, tiling.tiles.columns, 1};
-    return tiling;
-  }
-  if (!options.schedule) return default_tiling(c, options, machine);
-  return tiling_of(c, std::get<ContractionSchedule>(*options.schedule), options, machine);
-}
-
-Rounding rounding_of(const GroupOptions& options) {
-  return {.to = options.contraction_dtype,
-          .exact = options.exact,
-          .changes_nothing = options.exact_operands};
-}
-
-/// The sum in parts by some programs, and their sum by others.
-Expected<Attempt> lower_in_parts(const Contraction& whole, const SplitK& cut, const Group& group,
-                                 const machine::Machine& machine, const GroupOptions& options) {
-  const std::int64_t extent = std::ranges::find(whole.sums, cut.axis, &IndexAxis::name)->extent;
-  const tile::Stages stages =
-      split_fold(*whole.stage, {.fold = whole.fold,
-                                .axis = cut.axis,
-                                .parts = cut.parts,
-                                .length = cut.length,
-                                .goes_past = cut.length * cut.parts > extent,
-                                .unrolled = true});
-  const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
-  const auto contraction = contraction_of(first, rounding_of(options));
-  if (!contraction) return Attempt{};
-  TESSERA_TRY(ContractionTiling tiling, chosen_tiling(*contraction, options, machine));
-  TESSERA_TRY(GroupCode code,
-              ContractionLowering(*contraction, std::move(tiling), machine).run(machine, options));
-  TESSERA_TRY(
-      Attempt rest,
-      lower_elementwise({.stages = {stages[1]}, .results = group.results, .weights = group.weights},
-                        machine, options));
-  if (!rest) return Attempt{};
-  std::ranges::move(rest->kernels, std::back_inserter(code.kernels));
-  std::ranges::move(rest->packings, std::back_inserter(code.packings));
-  TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stages[0]}));
-  code.temporaries.push_back(tensors.back());
-  code.strategy += fmt::format(", split-K {}", cut.parts);
-  return Attempt(std::move(code));
-}
-
 }  // namespace
 
+Expected<GroupCode> lower_tiled(const Contraction& contraction, ContractionTiling tiling,
+                                const machine::Machine& machine, const GroupOptions& options) {
+  return ContractionLowering(contraction, std::move(tiling), machine).run(machine, options);
+}
+
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
-                                    const GroupOptions& given) {
+                                    const GroupOptions& options) {
   const TargetTraits& target = traits_of(machine);
   const bool by_blocks = target.tiles_by_thread_blocks();
-  // Tiles of blocks are powers of two: fewer and longer axes leave less of them
-  // empty.
-  Group whole = group;
-  if (by_blocks) whole.stages = collapsed(group.stages);
-  GroupOptions options = given;
-  const auto form = [&] {
-    return contraction_of(whole, by_blocks ? std::optional(rounding_of(options)) : std::nullopt);
-  };
-  auto contraction = form();
+  if (options.schedule &&
+      std::holds_alternative<BlockContractionSchedule>(*options.schedule) != by_blocks)
+    return illegal_schedule("the schedule is for another kind of target machine");
+  if (by_blocks) return lower_by_blocks(group, machine, options);
+  const auto contraction = contraction_of(group, std::nullopt);
   // A sum of nothing is no product.
-  if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
-  if (!contraction || (contraction->bytes && !target.has_int8_dot)) return Attempt{};
-  if (by_blocks && options.contraction_dtype == DType::BF16 && !options.exact_operands &&
-      multiply_adds(*contraction) < kSmallContraction) {
-    options.contraction_dtype = DType::F32;
-    contraction = form();
+  if (!contraction || multiply_adds(*contraction) == 0) return Attempt{};
+  if (contraction->bytes && !target.has_int8_dot) return Attempt{};
+  ContractionTiling tiling;
+  if (options.schedule) {
+    TESSERA_TRY(tiling, tiling_of(*contraction, std::get<ContractionSchedule>(*options.schedule),
+                                  options, machine));
+  } else {
+    tiling = default_tiling(*contraction, options, machine);
   }
-  if (by_blocks && !options.exact)
-    if (const SplitK cut = choose_split_k(*contraction, options, machine); cut.parts > 1) {
-      TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
-      if (split) return split;
-    }
-  TESSERA_TRY(ContractionTiling tiling, chosen_tiling(*contraction, options, machine));
-  TESSERA_TRY(GroupCode code,
-              ContractionLowering(*contraction, std::move(tiling), machine).run(machine, options));
+  TESSERA_TRY(GroupCode code, lower_tiled(*contraction, std::move(tiling), machine, options));
   return Attempt(std::move(code));
 }
 
 ScheduleCandidates contraction_space(const Group& group, const machine::Machine& machine,
                                      const GroupOptions& options) {
-  if (traits_of(machine).tiles_by_thread_blocks()) return {};
+  if (traits_of(machine).tiles_by_thread_blocks()) return block_space(group, machine, options);
   const auto contraction = contraction_of(group, std::nullopt);
   if (!contraction || multiply_adds(*contraction) == 0) return {};
   ScheduleCandidates space;

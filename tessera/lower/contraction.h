@@ -160,6 +160,10 @@ struct ContractionTiling {
   tile::cpu::Panels panels = {};
   ContractionTiles tiles = {};
 };
+/// Code of a contraction with a tiling; that of a GPU has the requests of the schedule in
+/// `options`.
+Expected<GroupCode> lower_tiled(const Contraction& contraction, ContractionTiling tiling,
+                                const machine::Machine& machine, const GroupOptions& options);
 /// Tiling with the fewest estimated cycles on a CPU.
 ContractionTiling default_tiling(const Contraction& contraction, const GroupOptions& options,
                                  const machine::Machine& machine);
@@ -182,21 +186,6 @@ struct ContractionCandidate {
 std::vector<ContractionCandidate> contraction_candidates(const Contraction& contraction,
                                                          const GroupOptions& options,
                                                          const machine::Machine& machine);
-
-/// The same for a GPU: powers of two, for registers and tensor cores. Rows, columns, and the
-/// reduction where it is one axis, may be smaller than the tiles.
-ContractionTiles gpu_tiles(const Contraction& contraction, const GroupOptions& options,
-                           const machine::Machine& machine);
-
-/// Split-K: a reduction that is split along one of its axes into parts of this length; the last may
-/// go past the end, where factors are 0.
-struct SplitK {
-  std::string axis = {};
-  std::int64_t parts = 1, length = 0;
-};
-/// Number of split-K parts that fills a GPU; 1: the grid is large enough without.
-SplitK choose_split_k(const Contraction& contraction, const GroupOptions& options,
-                      const machine::Machine& machine);
 
 /// Reduction axes, with adjacent axes fused where both operands allow it.
 AxisGroups merged_sums(const Contraction& contraction);

@@ -242,7 +242,7 @@ class Chooser {
     const std::string row = window_row(sums)->name;
     take(schedule_.unroll(named(row)));
     const auto along = neighbours_along(fold, row, output);
-    if (along == output.end()) return kElements;
+    if (along == output.end()) return elements_or(kElements);
     const std::int64_t neighbours = std::min(neighbours_of(output), along->extent);
     std::string inner = along->name;
     if (neighbours > 1 && neighbours < along->extent) {
@@ -257,7 +257,7 @@ class Chooser {
     order.push_back(named(inner));
     if (neighbours > 1 && order.size() > 1) take(schedule_.reorder(order));
     output.erase(along);
-    return kElements;
+    return elements_or(kElements);
   }
   /// The loop over outputs whose windows overlap along the row of the window, where it is not the
   /// one along memory.
@@ -294,7 +294,10 @@ class Chooser {
   /// leaves its image is known before the program runs. Gives how many elements a program has best.
   std::int64_t write_out(const std::vector<Loop>& sums) {
     for (const Loop& loop : sums) take(schedule_.unroll(named(loop.name)));
-    return 512;
+    return elements_or(512);
+  }
+  std::int64_t elements_or(std::int64_t usual) const {
+    return parameters_.elements > 0 ? parameters_.elements : usual;
   }
 
   /// Positions of a loop across the last one that a tile takes: a line of the cache, or as many as

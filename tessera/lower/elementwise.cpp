@@ -160,9 +160,14 @@ ScheduleCandidates loops_space(const Group& group, const machine::Machine& machi
   const bool is_contraction = !contraction_space(group, machine, options).empty();
   const bool is_direct = add({}, is_contraction);
   if (is_contraction && !is_direct) return space;
+  // Depthwise convolutions of GPUs compute neighbouring outputs together too.
+  const bool has_neighbours =
+      is_direct || (machine.is_gpu() && std::ranges::any_of(group.stages, [](const Stage& stage) {
+                      return has_fold(stage.output.value);
+                    }));
   for (const std::int64_t elements : {64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
     add({.elements = elements}, is_contraction);
-    if (is_direct)
+    if (has_neighbours)
       for (const std::int64_t neighbours : {1, 2, 3, 4, 6, 8})
         add({.elements = elements, .neighbours = neighbours}, is_contraction);
   }

@@ -1,8 +1,14 @@
+#include "tessera/lower/gpu_tiles.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <limits>
 
-#include "tessera/lower/contraction.h"
+#include "tessera/lower/gpu_cost.h"
 #include "tessera/tile/gpu/layout.h"
+#include "tessera/tile/gpu/plan.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -80,79 +86,111 @@ std::int64_t tile_extent(std::int64_t extent, std::int64_t most) {
   return std::clamp(tile::gpu::held_extent(extent), std::min(kLeast, most), most);
 }
 
+/// Usual k-step: two rows of 128 bytes of tensor-core operands, or one.
+std::int64_t usual_step(const GroupOptions& options) {
+  return options.contraction_dtype != DType::F32 ? 64 : 32;
+}
+
+/// Tile of at most so many rows and columns.
+struct TileShape {
+  std::int64_t rows, columns;
+};
+
+ContractionTiles tiles_of(const Contraction& c, const TileShape& shape, std::int64_t step) {
+  return {.rows = RowTiles(c.rows).of(tile_extent(count(c.rows), shape.rows)),
+          .columns = tile_extent(c.column.extent, shape.columns),
+          .sums = sums_of(c, step)};
+}
+
 /// Tile sizes with their estimated time.
 struct Choice {
   ContractionTiles tiles = {};
   double cycles = std::numeric_limits<double>::infinity();
 };
 
-/// Time of a program on a multiprocessor (SM), in cycles.
-struct StepTimes {
-  double alone = 0;  // k-step of a program that is alone on the SM
-  double pair = 0;   // k-step of two that share it
-  double end = 0;    // epilogue
-};
-
-/// wgmma with 2-byte operands and k-steps of 64. Measured on an H200 with 870 configurations of 52
-/// convolutions. Large tiles are bound by tensor cores, small ones by copy latency; boxes (padded
-/// images) add address computation.
-StepTimes hopper_pace(double sums, bool is_box) {
-  constexpr double kLarge = 128 * 128, kMiddle = 64 * 128, kSmall = 64 * 64;
-  // The largest read least, but nothing else runs while their results are written.
-  const double end = sums * (sums > kLarge ? 0.16 : 0.14);
-  if (sums > kMiddle) {
-    const double step = sums * (sums > kLarge ? 0.0305 : 0.0325);
-    return {.alone = step, .pair = 2 * step, .end = end};
-  }
-  if (sums > kSmall) return {.alone = 520, .pair = 940, .end = end};
-  return is_box ? StepTimes{.alone = 430, .pair = 700, .end = end}
-                : StepTimes{.alone = 330, .pair = 450, .end = end};
-}
-
-/// All other instructions: arithmetic, operands from L2, barriers.
-StepTimes other_pace(double rows, double columns, bool matrix) {
-  const double step = std::max(rows * columns * (matrix ? 0.03 : 0.25), (rows + columns) * 2) + 150;
-  return {.alone = step, .pair = 2 * step};
-}
-
 /// Fastest tiles for this number of split-K parts.
 Choice choice_of(const Contraction& c, const GroupOptions& options, const machine::Machine& machine,
                  std::int64_t parts) {
-  struct Shape {
-    std::int64_t rows, columns;
-  };
   // Tile shapes for tensor cores, and for scalar multiplication.
-  constexpr Shape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
-                               {64, 128},  {64, 64},   {64, 32},   {16, 64}};
-  constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
-  const bool half = options.contraction_dtype != DType::F32, matrix = half || options.tf32;
-  const bool hopper = half && machine.gpu->architecture == "sm_90a";
-  const bool is_box = !c.a.reads.empty() && c.a.reads[0].box;
+  constexpr TileShape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
+                                   {64, 128},  {64, 64},   {64, 32},   {16, 64}};
+  constexpr TileShape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
+  const GpuContractionCost cost(c, options, machine);
   Choice best;
-  for (const Shape& shape :
-       matrix ? std::span<const Shape>(kMatrix) : std::span<const Shape>(kScalar)) {
-    ContractionTiles tiles;
-    tiles.rows = RowTiles(c.rows).of(tile_extent(count(c.rows), shape.rows));
-    tiles.columns = tile_extent(c.column.extent, shape.columns);
-    tiles.sums = sums_of(c, half ? 64 : 32);
-    std::int64_t programs = parts * count(c.batch) * ceil_div(c.column.extent, tiles.columns);
-    for (std::size_t i = 0; i < c.rows.size(); ++i)
-      programs *= ceil_div(c.rows[i].extent, tiles.rows[i]);
-    std::int64_t steps = 1;
-    for (const AxisGroup& group : tiles.sums) steps *= ceil_div(group.extent(), group.tile);
+  for (const TileShape& shape : cost.uses_tensor_cores() ? std::span<const TileShape>(kMatrix)
+                                                         : std::span<const TileShape>(kScalar)) {
     constexpr std::int64_t kLarge = 128 * 128;
-    if (matrix && !hopper && shape.rows * shape.columns > kLarge) continue;
-    const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
-    const StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
-    const std::int64_t waves = ceil_div(programs, machine.gpu->multiprocessors);
-    const auto pairs = static_cast<double>(waves / 2), rest = static_cast<double>(waves % 2);
-    const auto rounds = static_cast<double>(ceil_div(steps, parts));
-    const double cycles =
-        pairs * (rounds * pace.pair + 2 * pace.end) + rest * (rounds * pace.alone + pace.end);
+    if (cost.uses_tensor_cores() && !cost.uses_wgmma() && shape.rows * shape.columns > kLarge)
+      continue;
+    ContractionTiles tiles = tiles_of(c, shape, usual_step(options));
+    const double cycles = cost(tiles, tiles.sum_count(), parts);
     if (cycles >= best.cycles) continue;
     best = {.tiles = std::move(tiles), .cycles = cycles};
   }
   return best;
+}
+
+/// Warps that run a program, as far as accumulators decide (tile/gpu/plan.h).
+std::int64_t usual_warps(std::int64_t accumulators) {
+  constexpr std::int64_t kLeastThreads = 128, kMostThreads = 512, kWarp = 32;
+  const auto threads = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(accumulators / tile::gpu::kMatrixRegisters)));
+  return std::clamp(threads, kLeastThreads, kMostThreads) / kWarp;
+}
+
+/// Checks what a block has: registers for the accumulators, shared memory for the stages of both
+/// operands. Whether there is room for all else of a kernel, its form S says.
+Expected<Done> check_block(const ContractionTiles& tiles, const tile::BlockRequest& request,
+                           const GroupOptions& options, const machine::Machine& machine) {
+  constexpr std::int64_t kRegisters = 65536, kMostOfAThread = 255, kAddresses = 32, kWarp = 32;
+  const std::int64_t accumulators = tiles.row_count() * tiles.columns;
+  const std::int64_t warps = request.warps > 0 ? request.warps : usual_warps(accumulators);
+  const std::int64_t threads = warps * kWarp;
+  const std::int64_t left = std::min(kRegisters / threads, kMostOfAThread) - kAddresses;
+  if (accumulators > left * threads)
+    return illegal_schedule(fmt::format("{} accumulators do not fit into the registers of {} warps",
+                                        accumulators, warps));
+  const std::int64_t width = byte_width(options.contraction_dtype);
+  const std::int64_t bytes =
+      std::max(request.stages, 2) * width * tiles.sum_count() * (tiles.row_count() + tiles.columns);
+  const std::int64_t most = machine::shared_bytes_of_block(machine.gpu->architecture);
+  if (bytes > most)
+    return illegal_schedule(
+        fmt::format("{} bytes of stages do not fit into the shared memory of a "
+                    "block, which has {}",
+                    bytes, most));
+  return Done{};
+}
+
+bool is_power_of_two(std::int64_t number) {
+  return number > 0 && std::has_single_bit(static_cast<std::uint64_t>(number));
+}
+
+/// Requests of blocks that may differ from the usual ones, the empty one first.
+std::vector<tile::BlockRequest> block_requests(const ContractionTiles& tiles,
+                                               const GpuContractionCost& cost) {
+  using Producers = tile::BlockRequest::Producers;
+  constexpr std::int64_t kRowsOfAWarpgroup = 64;
+  std::int64_t steps = 1;
+  for (const AxisGroup& group : tiles.sums) steps *= ceil_div(group.extent(), group.tile);
+  std::vector<tile::BlockRequest> requests = {{}};
+  if (!cost.uses_tensor_cores() || steps < 2) return requests;
+  const bool may_specialize = cost.uses_wgmma() && tiles.row_count() >= kRowsOfAWarpgroup;
+  const std::int64_t warps = usual_warps(tiles.row_count() * tiles.columns);
+  for (const int more_warps : {0, 8})
+    for (const auto producers :
+         {Producers::Auto, Producers::None, Producers::Async, Producers::Tma})
+      for (const int stages : {0, 2, 3, 4, 6}) {
+        const bool specializes = producers == Producers::Async || producers == Producers::Tma;
+        constexpr int kLeastStagesOfProducers = 3;
+        if (more_warps != 0 && more_warps <= warps) continue;
+        if (producers != Producers::Auto && !may_specialize) continue;
+        if (specializes && stages != 0 && stages < kLeastStagesOfProducers) continue;
+        if (stages > steps + 1) continue;
+        const tile::BlockRequest request{stages, more_warps, producers};
+        if (!request.is_empty()) requests.push_back(request);
+      }
+  return requests;
 }
 
 }  // namespace
@@ -162,49 +200,130 @@ ContractionTiles gpu_tiles(const Contraction& c, const GroupOptions& options,
   return choice_of(c, options, machine, 1).tiles;
 }
 
+std::optional<SplitK> split_k(const Contraction& c, const GroupOptions& options,
+                              std::int64_t parts) {
+  const AxisGroups sums = sums_of(c, usual_step(options));
+  if (sums.size() == 1 && sums[0].axes.size() == 1 && !exact_ends(c)) {
+    const AxisGroup& group = sums[0];
+    const std::int64_t length = ceil_div(ceil_div(group.extent(), parts), group.tile) * group.tile;
+    if (c.sums_over(group.axes[0]) && c.widened.empty() && length * (parts - 1) < group.extent())
+      return SplitK{.axis = group.name(), .parts = parts, .length = length};
+    return std::nullopt;
+  }
+  // Along an axis of which each part has whole steps.
+  std::optional<SplitK> found;
+  for (const AxisGroup& group : sums) {
+    std::int64_t whole = group.extent();
+    for (const IndexAxis& axis : group.axes) {
+      // An axis that is cut is the first of those that are run through as one.
+      const std::int64_t rest = axis.extent / parts * (whole / axis.extent);
+      if (c.sums_over(axis) && !c.widened.contains(axis.name) && axis.extent % parts == 0 &&
+          rest % group.tile == 0)
+        found = {.axis = axis.name, .parts = parts, .length = axis.extent / parts};
+      whole /= axis.extent;
+    }
+  }
+  return found;
+}
+
 SplitK choose_split_k(const Contraction& c, const GroupOptions& options,
                       const machine::Machine& machine) {
-  // Cycles of another launch, of each part that it goes through, and of each of the sums that it
-  // reads: measured on an H200. Sums beyond the L2 cache are written to memory and read again.
-  constexpr double kLaunch = 2500, kPart = 330, kRead = 0.00085, kReadFromMemory = 0.0035;
-  constexpr double kCached = 6 << 20;  // sums
-  const auto results = static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent);
+  const GpuContractionCost cost(c, options, machine);
   SplitK best;
   double least = choice_of(c, options, machine, 1).cycles;
-  for (const std::int64_t parts : {2, 3, 4, 5, 6, 7, 8, 12, 16}) {
-    const Choice choice = choice_of(c, options, machine, parts);
-    const auto number = static_cast<double>(parts);
-    const double each = results * number > kCached ? kReadFromMemory : kRead;
-    const double cycles = choice.cycles + kLaunch + kPart * number + results * each * (number + 1);
+  for (const std::int64_t parts : kSplitKParts) {
+    const double cycles = choice_of(c, options, machine, parts).cycles + cost.of_parts(parts);
     if (cycles >= least) continue;
-    const AxisGroups& sums = choice.tiles.sums;
-    if (sums.size() == 1 && sums[0].axes.size() == 1 && !exact_ends(c)) {
-      const AxisGroup& group = sums[0];
-      const std::int64_t length =
-          ceil_div(ceil_div(group.extent(), parts), group.tile) * group.tile;
-      if (c.sums_over(group.axes[0]) && c.widened.empty() &&
-          length * (parts - 1) < group.extent()) {
-        least = cycles;
-        best = {.axis = group.name(), .parts = parts, .length = length};
-      }
-      continue;
-    }
-    // Along an axis of which each part has whole steps.
-    for (const AxisGroup& group : sums) {
-      std::int64_t whole = group.extent();
-      for (const IndexAxis& axis : group.axes) {
-        // An axis that is cut is the first of those that are run through as one.
-        const std::int64_t rest = axis.extent / parts * (whole / axis.extent);
-        if (c.sums_over(axis) && !c.widened.contains(axis.name) && axis.extent % parts == 0 &&
-            rest % group.tile == 0) {
-          least = cycles;
-          best = {.axis = axis.name, .parts = parts, .length = axis.extent / parts};
-        }
-        whole /= axis.extent;
-      }
+    if (const auto split = split_k(c, options, parts)) {
+      least = cycles;
+      best = *split;
     }
   }
   return best;
+}
+
+Expected<ContractionTiles> block_tiles_of(const Contraction& c,
+                                          const BlockContractionSchedule& schedule,
+                                          const GroupOptions& options,
+                                          const machine::Machine& machine) {
+  ContractionTiles tiles{.rows = schedule.rows,
+                         .columns = schedule.columns,
+                         .sums = merged_sums(c),
+                         .columns_outer = schedule.columns_outer};
+  if (tiles.rows.size() != c.rows.size() || schedule.sums.size() != tiles.sums.size())
+    return illegal_schedule("the contraction has other axes");
+  for (std::size_t i = 0; i < c.rows.size(); ++i)
+    if (!is_power_of_two(tiles.rows[i]) || tiles.rows[i] > tile::gpu::held_extent(c.rows[i].extent))
+      return illegal_schedule("a tile of rows is no power of two, or larger than its axis");
+  if (!is_power_of_two(tiles.columns) ||
+      tiles.columns > tile_extent(c.column.extent, tile::kMostElements))
+    return illegal_schedule("a tile of columns is no power of two, or larger than its axis");
+  const bool may_end_within =
+      tiles.sums.size() == 1 && !exact_ends(c) && is_power_of_two(schedule.sums[0]);
+  bool is_cut = false;
+  for (std::size_t i = tiles.sums.size(); i-- > 0;) {
+    AxisGroup& group = tiles.sums[i];
+    group.tile = schedule.sums[i];
+    const bool divides = group.tile > 0 && group.extent() % group.tile == 0;
+    const bool is_last_part =
+        may_end_within && group.tile <= tile::gpu::held_extent(group.extent());
+    if ((!divides && !is_last_part) || (is_cut && group.tile != 1))
+      return illegal_schedule("a k-step does not divide the reduction");
+    is_cut = is_cut || group.tile < group.extent();
+  }
+  if (tiles.row_count() * tiles.sum_count() > tile::kMostElements ||
+      tiles.sum_count() * tiles.columns > tile::kMostElements)
+    return illegal_schedule("a tile is too large");
+  TESSERA_TRY_DONE(check_block(tiles, schedule.block, options, machine));
+  return tiles;
+}
+
+BlockContractionSchedule schedule_of(const ContractionTiles& tiles) {
+  BlockContractionSchedule schedule{
+      .rows = tiles.rows, .columns = tiles.columns, .columns_outer = tiles.columns_outer};
+  for (const AxisGroup& group : tiles.sums) schedule.sums.push_back(group.tile);
+  return schedule;
+}
+
+ScheduleCandidates block_candidates(const Contraction& c, const GroupOptions& options,
+                                    const machine::Machine& machine) {
+  const GpuContractionCost cost(c, options, machine);
+  const std::int64_t usual = usual_step(options);
+  const std::int64_t usual_sums = ContractionTiles{.sums = sums_of(c, usual)}.sum_count();
+  std::vector<Choice> choices;
+  for (const std::int64_t step : {usual / 2, usual, 2 * usual}) {
+    // The k-step is where partial sums are added.
+    if (options.exact && step != usual) continue;
+    for (const std::int64_t rows : {16, 32, 64, 128, 256})
+      for (const std::int64_t columns : {16, 32, 64, 128, 256}) {
+        ContractionTiles tiles = tiles_of(c, {rows, columns}, step);
+        const BlockContractionSchedule schedule = schedule_of(tiles);
+        if (std::ranges::any_of(
+                choices, [&](const Choice& one) { return schedule_of(one.tiles) == schedule; }))
+          continue;
+        const double cycles = cost(tiles, usual_sums);
+        choices.push_back({std::move(tiles), cycles});
+      }
+  }
+  ScheduleCandidates space;
+  const auto add = [&](const BlockContractionSchedule& schedule, double cycles) {
+    if (block_tiles_of(c, schedule, options, machine)) space.push_back({schedule, cycles});
+  };
+  for (const Choice& one : choices)
+    for (const tile::BlockRequest& request : block_requests(one.tiles, cost)) {
+      BlockContractionSchedule schedule = schedule_of(one.tiles);
+      schedule.block = request;
+      // What the compiler chooses for a block by itself is the first guess.
+      const double cycles = one.cycles * (request.is_empty() ? 1 : 1.05);
+      add(schedule, cycles);
+      if (request.stages != 0 || ceil_div(c.column.extent, one.tiles.columns) == 1 ||
+          one.tiles.row_count() >= count(c.rows))
+        continue;  // one order is the other
+      schedule.columns_outer = true;
+      add(schedule, cycles * 1.05);
+    }
+  std::ranges::stable_sort(space, {}, &ScheduleCandidate::cycles);
+  return space;
 }
 
 }  // namespace tessera::lower

@@ -25,7 +25,8 @@ using Strategy = Expected<Attempt> (*)(const Group&, const machine::Machine&, co
 
 Strategy strategy_of(const GroupSchedule& schedule) {
   constexpr std::array<Strategy, std::variant_size_v<GroupSchedule>> kStrategies = {
-      lower_contraction, lower_winograd, lower_attention, lower_rows, lower_elementwise};
+      lower_contraction, lower_winograd,    lower_attention,
+      lower_rows,        lower_elementwise, lower_contraction};
   return kStrategies[schedule.index()];
 }
 
@@ -78,12 +79,17 @@ std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine:
   GroupOptions options = effective_options(group, machine, given);
   options.schedule.reset();
   std::vector<ScheduleCandidate> all;
-  if (machine.is_gpu() || group.box ||
-      std::ranges::any_of(
-          group.stages, [](const tile::Stage& stage) { return stage.output.forward.has_value(); }))
+  if (group.box || std::ranges::any_of(group.stages, [](const tile::Stage& stage) {
+        return stage.output.forward.has_value();
+      }))
     return all;
-  for (const auto space :
-       {attention_space, winograd_space, contraction_space, rows_space, loops_space})
+  using Space = ScheduleCandidates (*)(const Group&, const machine::Machine&, const GroupOptions&);
+  constexpr std::array<Space, 5> kOnCpu = {attention_space, winograd_space, contraction_space,
+                                           rows_space, loops_space};
+  constexpr std::array<Space, 4> kOnGpu = {attention_space, contraction_space, rows_space,
+                                           loops_space};
+  for (const Space space :
+       machine.is_gpu() ? std::span<const Space>(kOnGpu) : std::span<const Space>(kOnCpu))
     std::ranges::move(space(group, machine, options), std::back_inserter(all));
   return all;
 }
@@ -98,7 +104,10 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
   }
   if (options.schedule) {
     const std::array strategies = {strategy_of(*options.schedule)};
-    return lower_by(strategies, group, machine, options);
+    auto code = lower_by(strategies, group, machine, options);
+    // Tiles that a GPU has no room for have diagnostics of their own.
+    if (!code && code.error().id.starts_with("ptx-")) return illegal_schedule(code.error().message);
+    return code;
   }
   options.schedule = learned_schedule(group, machine, options);
   if (options.schedule) {

@@ -88,9 +88,9 @@ struct ScheduleCandidate {
   double cycles = 0;
 };
 
-/// Schedule space of a group on a CPU: the legal schedules of every strategy that applies, those of
-/// the default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
-/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes, GPUs).
+/// Schedule space of a group: the legal schedules of every strategy that applies, those of the
+/// default strategy first, then by estimated cycles. With `exact`, only schedules that keep the
+/// order of additions. Empty where no strategy has schedules (scatters, copies, boxes).
 std::vector<ScheduleCandidate> schedule_space(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options);
 

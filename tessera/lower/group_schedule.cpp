@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostNumbers = 64, kMostStages = 1000;
 constexpr std::int64_t kMostTile = std::int64_t{1} << 40;
+constexpr std::int64_t kMostOfABlock = 64;
 
 /// Named parameters of a schedule as lists of numbers, in the order of the text form. One table
 /// for each strategy serves the printer and the parser.
@@ -23,6 +24,13 @@ Parameters parameters_of(const ContractionSchedule& s) {
           {"sums", s.sums},
           {"panel", {s.panel}},
           {"columns_outer", {s.columns_outer ? 1 : 0}}};
+}
+Parameters parameters_of(const BlockContractionSchedule& s) {
+  return {
+      {"rows", s.rows},           {"columns", {s.columns}},
+      {"sums", s.sums},           {"columns_outer", {s.columns_outer ? 1 : 0}},
+      {"split_k", {s.split}},     {"stages", {s.block.stages}},
+      {"warps", {s.block.warps}}, {"producers", {static_cast<std::int64_t>(s.block.producers)}}};
 }
 Parameters parameters_of(const WinogradSchedule& s) {
   return {{"m", {s.m}},
@@ -41,6 +49,22 @@ Parameters parameters_of(const RowsSchedule& s) {
 void assign(ContractionSchedule& s, const Parameters& p) {
   s = {p[0].second, p[1].second[0], p[2].second, p[3].second[0], p[4].second[0] != 0};
 }
+void assign(BlockContractionSchedule& s, const Parameters& p) {
+  using Producers = tile::BlockRequest::Producers;
+  const auto number = [&](std::size_t i) { return p[i].second[0]; };
+  // Numbers that no block has stay so.
+  const auto small = [&](std::size_t i) {
+    return static_cast<int>(std::min(number(i), kMostOfABlock));
+  };
+  s = {.rows = p[0].second,
+       .columns = number(1),
+       .sums = p[2].second,
+       .columns_outer = number(3) != 0,
+       .split = number(4),
+       .block = {.stages = small(5),
+                 .warps = small(6),
+                 .producers = static_cast<Producers>(std::min<std::int64_t>(number(7), 3))}};
+}
 void assign(WinogradSchedule& s, const Parameters& p) {
   const auto& block = p[1].second;
   s = {p[0].second[0], block[0],       block[1],       block[2],
@@ -55,6 +79,9 @@ void assign(RowsSchedule& s, const Parameters& p) {
 
 std::string_view name_of(const ContractionSchedule&) {
   return "contraction";
+}
+std::string_view name_of(const BlockContractionSchedule&) {
+  return "block_contraction";
 }
 std::string_view name_of(const WinogradSchedule&) {
   return "winograd";
@@ -107,6 +134,7 @@ Expected<GroupSchedule> parse_parameters(Lexer& lexer) {
       return lexer.error(fmt::format("'{}' has {} number{}", name, fixed, fixed == 1 ? "" : "s"));
   }
   assign(schedule, parameters);
+  if (parameters_of(schedule) != parameters) return lexer.error("a number is out of range");
   return GroupSchedule(std::move(schedule));
 }
 
@@ -137,10 +165,11 @@ Expected<GroupSchedule> parse_group_schedule(std::string_view text, const std::s
   TESSERA_TRY(const std::string kind, lexer.name("a strategy such as contraction or loops"));
   if (kind == "loops") return parse_loops(text.substr(text.find("loops") + 5), file);
   Expected<GroupSchedule> schedule =
-      kind == "contraction"      ? parse_parameters<ContractionSchedule>(lexer)
-      : kind == "winograd"       ? parse_parameters<WinogradSchedule>(lexer)
-      : kind == "attention_tile" ? parse_parameters<AttentionSchedule>(lexer)
-      : kind == "rows"           ? parse_parameters<RowsSchedule>(lexer)
+      kind == "contraction"         ? parse_parameters<ContractionSchedule>(lexer)
+      : kind == "block_contraction" ? parse_parameters<BlockContractionSchedule>(lexer)
+      : kind == "winograd"          ? parse_parameters<WinogradSchedule>(lexer)
+      : kind == "attention_tile"    ? parse_parameters<AttentionSchedule>(lexer)
+      : kind == "rows"              ? parse_parameters<RowsSchedule>(lexer)
                        : Expected<GroupSchedule>(lexer.error("unknown strategy '" + kind + "'"));
   if (schedule && lexer.peek().kind != Token::Kind::End)
     return lexer.expected("the end of the schedule");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/support/expected.h"
+#include "tessera/tile/kernel.h"
 #include "tessera/tile/schedule.h"
 
 namespace tessera::lower {
@@ -19,6 +20,17 @@ struct ContractionSchedule {
   std::int64_t panel = 0;               // columns of a panel of the packed weights
   bool columns_outer = false;           // grid order: all rows before the next columns
   bool operator==(const ContractionSchedule&) const = default;
+};
+
+/// Schedule of a contraction on a GPU: the tile of a thread block, split-K, and how blocks run.
+struct BlockContractionSchedule {
+  std::vector<std::int64_t> rows = {};  // output tile along each axis of rows
+  std::int64_t columns = 1;             // output tile along the columns
+  std::vector<std::int64_t> sums = {};  // k-step along each group of fused reduction axes
+  bool columns_outer = false;           // grid order: all rows before the next columns
+  std::int64_t split = 1;               // split-K parts, whose sums another kernel adds up
+  tile::BlockRequest block = {};
+  bool operator==(const BlockContractionSchedule&) const = default;
 };
 
 /// Schedule of a convolution by Winograd's algorithm F(m x m, 3 x 3): a program transforms the
@@ -53,7 +65,7 @@ struct LoopsSchedule {
 
 /// Schedule of a fusion group: which strategy lowers it, and its parameters.
 using GroupSchedule = std::variant<ContractionSchedule, WinogradSchedule, AttentionSchedule,
-                                   RowsSchedule, LoopsSchedule>;
+                                   RowsSchedule, LoopsSchedule, BlockContractionSchedule>;
 
 /// Prints a schedule as one line, which parses back:
 ///

@@ -49,7 +49,7 @@ Expected<Lowered> lower_writes(const tile::Schedule& schedule, const Target& tar
 /// Parameters of schedules of loops; 0: chosen for the machine.
 struct LoopParameters {
   std::int64_t elements = 0;    // of a tile
-  std::int64_t neighbours = 0;  // outputs of a direct convolution that are computed together
+  std::int64_t neighbours = 0;  // outputs of a small window that are computed together
 };
 
 /// Default schedule, without tuning: tiles of a few thousand elements of the innermost axes, dots

@@ -71,6 +71,10 @@ Machine cuda(std::string_view architecture) {
   return gpu;
 }
 
+std::int64_t shared_bytes_of_block(std::string_view architecture) {
+  return architecture == "sm_90a" ? 227 << 10 : 99 << 10;  // the latter as 8.6 and 8.9
+}
+
 std::vector<DType> fast_product_types(const Machine& machine) {
   if (machine.is_gpu()) return {DType::F16, DType::BF16};
   if (machine.has("bf16") || machine.has("avx512bf16")) return {DType::BF16};

@@ -65,6 +65,9 @@ std::int64_t host_memory(const std::filesystem::path& root = "/");
 /// the registers of a block of threads (l1d) and in shared memory (l2).
 Machine cuda(std::string_view architecture = "sm_90a");
 
+/// Bytes of shared memory that a block of threads may have.
+std::int64_t shared_bytes_of_block(std::string_view architecture);
+
 /// Element types narrower than f32 of which a machine multiplies matrices faster, the fastest
 /// first.
 std::vector<DType> fast_product_types(const Machine& machine);

@@ -20,4 +20,19 @@ struct GroupDraft {
 Expected<GroupDraft> group_draft(const lower::Group& group,
                                  std::span<const std::shared_ptr<const lower::GroupCode>> codes);
 
+/// Program that runs a lowering of a group several times in a row, for measurements on a GPU:
+/// operands are its inputs, results its outputs, weights are random numbers. As in a model, a
+/// repetition reads weights that were not read lately.
+struct RepeatOptions {
+  CompileOptions code = {};
+  std::int64_t repeats = 1;
+  std::int64_t weight_bytes = 0;  // of all copies of the weights, as far as there are repetitions
+};
+Expected<runtime::Program> repeated_program(const lower::Group& group,
+                                            const std::shared_ptr<const lower::GroupCode>& code,
+                                            const RepeatOptions& options);
+
+/// Random tensor of small numbers of both signs; integers are 0, so that indices are in range.
+Tensor random_tensor(DType dtype, const std::vector<std::int64_t>& shape);
+
 }  // namespace tessera::program

@@ -10,6 +10,8 @@ class Writer {
  public:
   explicit Writer(const Kernel& kernel) : kernel_(kernel), numbers_(kernel.values.size(), 0) {
     region(kernel.body);
+    const BlockRequest& block = kernel.block;
+    if (!block.is_empty()) key_.add(block.stages), key_.add(block.warps), key_.add(block.producers);
   }
   std::string take() { return key_.take(); }
 

@@ -14,6 +14,8 @@ constexpr std::array<std::string_view, 36> kCodes = {
     "store", "view",  "dim",     "stride", "base",      "vload",   "vstore",  "atomic", "cas",
     "for",   "while", "if",      "yield",  "assume",    "hint",    "assert",  "print",  "barrier"};
 
+constexpr std::array<std::string_view, 4> kProducers = {"auto", "none", "async", "tma"};
+
 constexpr bool functions_in_order() {
   for (std::size_t i = 0; i < kFunctionInfos.size(); ++i)
     if (static_cast<std::size_t>(kFunctionInfos[i].function) != i) return false;
@@ -42,6 +44,16 @@ std::optional<Function> parse_function(std::string_view name) {
   for (const FunctionInfo& info : kFunctionInfos) {
     if (info.name == name && info.function != Function::None) return info.function;
   }
+  return {};
+}
+
+std::string_view to_string(BlockRequest::Producers producers) {
+  return kProducers[static_cast<std::size_t>(producers)];
+}
+
+std::optional<BlockRequest::Producers> parse_producers(std::string_view name) {
+  for (std::size_t i = 0; i < kProducers.size(); ++i)
+    if (kProducers[i] == name) return static_cast<BlockRequest::Producers>(i);
   return {};
 }
 

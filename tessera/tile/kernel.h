@@ -170,6 +170,23 @@ struct Constant {
   bool operator==(const Constant&) const = default;
 };
 
+/// Requested schedule of the thread block that runs a program on a GPU; what is 0 or Auto, the
+/// compiler chooses (tile/gpu/schedule.h). A request that cannot be met is `schedule-illegal`. It
+/// changes no results, and CPUs ignore it.
+struct BlockRequest {
+  /// Producer warps of a warp-specialized block: none, or warps that copy by cp.async or by TMA.
+  enum class Producers : std::uint8_t { Auto, None, Async, Tma };
+
+  int stages = 0;  // pipeline stages of loops of matmuls
+  int warps = 0;   // that run a program, without producers
+  Producers producers = Producers::Auto;
+
+  bool is_empty() const { return *this == BlockRequest{}; }
+  bool operator==(const BlockRequest&) const = default;
+};
+std::string_view to_string(BlockRequest::Producers producers);
+std::optional<BlockRequest::Producers> parse_producers(std::string_view name);
+
 /// Tile IR of a kernel (form T): what one program of a grid does, in SSA form with regions. A value
 /// type; ids are indices. Operations that `body` does not reach are dead. Memory operations execute
 /// in order.
@@ -179,6 +196,7 @@ struct Kernel {
   std::vector<Operation> ops = {};
   Region body = {};                      // its params are the arguments; no Yield at its end
   std::vector<Constant> constants = {};  // of its text, where their values are substituted
+  BlockRequest block = {};
 
   const Type& type(ValueId id) const { return values[id].type; }
   const std::vector<ValueId>& params() const { return body.params; }

@@ -240,6 +240,35 @@ class AttributeParser {
   const KernelInProgress& made_;
 };
 
+/// `(stages = 3, warps = 8, producers = tma)`; what is left out is chosen by the compiler.
+Expected<Done> parse_block_request(PartReader& parts, BlockRequest& request) {
+  constexpr std::int64_t kMost = 64;  // more than any block has
+  Lexer& lexer = parts.lexer;
+  TESSERA_TRY_DONE(lexer.expect("("));
+  for (bool first = true; !lexer.at(")"); first = false) {
+    if (!first) TESSERA_TRY_DONE(lexer.expect(","));
+    const Token token = lexer.peek();
+    TESSERA_TRY(const std::string name, lexer.name("stages, warps or producers"));
+    TESSERA_TRY_DONE(lexer.expect("="));
+    if (name == "producers") {
+      TESSERA_TRY(const std::string kind, lexer.name("none, async or tma"));
+      const auto producers = parse_producers(kind);
+      if (!producers) return parts.unsound(token, kind + " are no producers", "none, async, tma");
+      request.producers = *producers;
+      continue;
+    }
+    if (name != "stages" && name != "warps")
+      return parts.unsound(token, "a block has no " + name, "stages, warps or producers");
+    TESSERA_TRY(const std::int64_t number, lexer.integer("a number"));
+    if (number < 1 || number > kMost)
+      return parts.unsound(token, fmt::format("{} is {}", name, number),
+                           fmt::format("a number from 1 to {}", kMost));
+    (name == "stages" ? request.stages : request.warps) = static_cast<int>(number);
+  }
+  lexer.take();
+  return Done{};
+}
+
 /// Parser of the text form (docs/tile.md).
 class Parser {
  public:
@@ -256,6 +285,7 @@ class Parser {
       TESSERA_TRY_DONE(parameter());
     }
     lexer_.take();
+    if (lexer_.accept("block")) TESSERA_TRY_DONE(parse_block_request(parts_, kernel.block));
     TESSERA_TRY_DONE(lexer_.expect("{"));
     made_.open(kernel.body);
     TESSERA_TRY_DONE(statements(nullptr));

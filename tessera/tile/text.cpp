@@ -31,8 +31,8 @@ class Printer {
       : kernel_(kernel), remarks_(remarks), names_(kernel.values.size()) {}
 
   std::string print() {
-    text_ =
-        fmt::format("kernel {}({}) {{\n", name_text(kernel_.name), declarations(kernel_.params()));
+    text_ = fmt::format("kernel {}({}){} {{\n", name_text(kernel_.name),
+                        declarations(kernel_.params()), block_request());
     block(kernel_.body);
     return text_ + "}\n";
   }
@@ -54,6 +54,21 @@ class Printer {
     std::string text;
     for (const ValueId id : ids) text += (text.empty() ? "" : ", ") + name(id);
     return text;
+  }
+
+  /// ` block(stages = 3, producers = tma)`; empty where nothing is requested.
+  std::string block_request() const {
+    const BlockRequest& request = kernel_.block;
+    if (request.is_empty()) return "";
+    std::string text;
+    const auto add = [&](std::string_view name, std::string_view value) {
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    };
+    if (request.stages != 0) add("stages", std::to_string(request.stages));
+    if (request.warps != 0) add("warps", std::to_string(request.warps));
+    if (request.producers != BlockRequest::Producers::Auto)
+      add("producers", to_string(request.producers));
+    return fmt::format(" block({})", text);
   }
 
   std::string declaration(ValueId id) {

@@ -16,7 +16,7 @@ std::optional<std::vector<cost::ScheduleTiming>> parse_timings(const std::string
   std::istringstream in(text);
   std::vector<cost::ScheduleTiming> timings(count);
   for (cost::ScheduleTiming& one : timings)
-    if (!(in >> one.seconds >> one.ratio >> one.low >> one.high >> one.samples))
+    if (!(in >> one.seconds >> one.ratio >> one.low >> one.high >> one.samples >> one.differs))
       return std::nullopt;
   std::string end;
   if (!(in >> end) || end != "end") return std::nullopt;
@@ -38,19 +38,22 @@ Status status_of(WorkerOutput::Status status) {
 std::string to_text(std::span<const cost::ScheduleTiming> timings) {
   std::string text;
   for (const cost::ScheduleTiming& one : timings)
-    text += fmt::format("{} {} {} {} {}\n", one.seconds, one.ratio, one.low, one.high, one.samples);
+    text += fmt::format("{} {} {} {} {} {}\n", one.seconds, one.ratio, one.low, one.high,
+                        one.samples, one.differs ? 1 : 0);
   return text + "end\n";
 }
 
-std::vector<CandidateTiming> measure_in_workers(
-    std::span<const std::size_t> candidates, const WorkerLimits& limits,
-    const std::function<std::string(std::span<const std::size_t>)>& work) {
+std::vector<CandidateTiming> measure_by_worker(
+    std::span<const std::size_t> candidates,
+    const std::function<WorkerOutput(std::span<const std::size_t>)>& run) {
   std::vector<CandidateTiming> result(candidates.size());
   if (candidates.empty()) return result;
-  const WorkerOutput output = run_in_worker([&] { return work(candidates); }, limits);
+  const WorkerOutput output = run(candidates);
   if (output.status == WorkerOutput::Status::Done)
     if (const auto timings = parse_timings(output.text, candidates.size())) {
-      for (std::size_t i = 0; i < result.size(); ++i) result[i].timing = (*timings)[i];
+      for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = {.status = (*timings)[i].differs ? Status::Differs : Status::Measured,
+                     .timing = (*timings)[i]};
       return result;
     }
   if (candidates.size() == 1 || output.status == WorkerOutput::Status::Stopped) {
@@ -58,10 +61,18 @@ std::vector<CandidateTiming> measure_in_workers(
     return result;
   }
   const std::size_t half = candidates.size() / 2;
-  result = measure_in_workers(candidates.first(half), limits, work);
-  const auto second = measure_in_workers(candidates.subspan(half), limits, work);
+  result = measure_by_worker(candidates.first(half), run);
+  const auto second = measure_by_worker(candidates.subspan(half), run);
   result.insert(result.end(), second.begin(), second.end());
   return result;
+}
+
+std::vector<CandidateTiming> measure_in_workers(
+    std::span<const std::size_t> candidates, const WorkerLimits& limits,
+    const std::function<std::string(std::span<const std::size_t>)>& work) {
+  return measure_by_worker(candidates, [&](std::span<const std::size_t> some) {
+    return run_in_worker([&] { return work(some); }, limits);
+  });
 }
 
 }  // namespace tessera::tune

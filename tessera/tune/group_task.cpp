@@ -39,6 +39,15 @@ struct Coordinates {
     append(point, s.panel);
     append(point, s.columns_outer ? 1 : 0);
   }
+  void operator()(const lower::BlockContractionSchedule& s) const {
+    for (const std::int64_t row : s.rows) append(point, row);
+    append(point, s.columns);
+    for (const std::int64_t sum : s.sums) append(point, sum);
+    for (const std::int64_t number :
+         {std::int64_t{s.columns_outer ? 1 : 0}, s.split, std::int64_t{s.block.stages},
+          std::int64_t{s.block.warps}, static_cast<std::int64_t>(s.block.producers)})
+      append(point, number);
+  }
   void operator()(const lower::WinogradSchedule& s) const {
     for (const std::int64_t number :
          {s.m, s.images, s.slices, s.rows, s.columns, s.filters, s.panel, s.programs})

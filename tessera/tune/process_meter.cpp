@@ -1,9 +1,14 @@
 #include "tessera/tune/process_meter.h"
 
-#include <map>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
 
 #include "tessera/program/plan.h"
 #include "tessera/tune/batch_meter.h"
+#include "tessera/tune/worker.h"
 
 namespace tessera::tune {
 namespace {
@@ -21,30 +26,47 @@ class ProcessMeter final : public Meter {
   std::vector<CandidateTiming> measure(std::size_t task, std::span<const std::size_t> candidates,
                                        Effort effort) override {
     const GroupTask& of = tasks_[task];
-    const Code usual = code_of(of, of.usual);
-    std::map<std::size_t, Code> codes;
+    const bool has_usual = code_of(of, of.usual) != nullptr;
     std::vector<std::size_t> legal;
     for (const std::size_t i : candidates)
-      if (Code code = usual == nullptr ? nullptr : code_of(of, i)) {
-        codes.emplace(i, std::move(code));
-        legal.push_back(i);
-      }
-    const auto measured = measure_in_workers(
-        legal, {options_.timeout_seconds, options_.stop, options_.clock},
-        [&](std::span<const std::size_t> some) {
-          std::vector<Code> timed = {usual};
-          for (const std::size_t i : some) timed.push_back(codes.at(i));
-          if (options_.in_worker) options_.in_worker(timed);
-          const auto timings = cost::time_lowerings(of.group, timed, timing_options(timed, effort));
-          return timings ? to_text(std::span(*timings).subspan(1)) : std::string("failed\n");
-        });
+      if (has_usual && (i == of.usual || code_of(of, i) != nullptr)) legal.push_back(i);
+    const WorkerLimits limits{options_.timeout_seconds, options_.stop, options_.clock};
+    const auto measured = measure_by_worker(legal, [&](std::span<const std::size_t> some) {
+      const std::string request = request_text(task, some, effort);
+      if (options_.code.machine.is_gpu()) return worker_.ask(request, limits);
+      return run_in_worker([&] { return answer(request).value_or("failed\n"); }, limits);
+    });
     std::vector<CandidateTiming> result(candidates.size(), {.status = Status::Illegal});
     for (std::size_t i = 0, next = 0; i < candidates.size(); ++i)
-      if (codes.contains(candidates[i])) result[i] = measured[next++];
+      if (std::ranges::find(legal, candidates[i]) != legal.end()) result[i] = measured[next++];
     return result;
   }
 
  private:
+  static std::string request_text(std::size_t task, std::span<const std::size_t> candidates,
+                                  Effort effort) {
+    return fmt::format("{} {} {}", task, effort == Effort::Thorough ? 1 : 0,
+                       fmt::join(candidates, " "));
+  }
+
+  /// Times the candidates of a request, in the worker. None where that failed, after which a GPU is
+  /// not to be used any more by the process.
+  std::optional<std::string> answer(const std::string& request) const {
+    std::istringstream in(request);
+    std::size_t task = 0, candidate = 0;
+    int is_thorough = 0;
+    in >> task >> is_thorough;
+    const GroupTask& of = tasks_[task];
+    std::vector<Code> timed = {code_of(of, of.usual)};
+    while (in >> candidate) timed.push_back(code_of(of, candidate));
+    if (options_.in_worker) options_.in_worker(timed);
+    const auto timings =
+        options_.time(of.group, timed,
+                      timing_options(timed, is_thorough != 0 ? Effort::Thorough : Effort::Quick));
+    if (!timings) return std::nullopt;
+    return to_text(std::span(*timings).subspan(1));
+  }
+
   Code code_of(const GroupTask& task, std::size_t candidate) const {
     lower::GroupOptions how = lowerings_.options();
     how.schedule = task.schedules[candidate];
@@ -70,6 +92,7 @@ class ProcessMeter final : public Meter {
   std::span<const GroupTask> tasks_;
   ProcessMeterOptions options_;
   program::Lowerings lowerings_;
+  RequestWorker worker_{[this](const std::string& request) { return answer(request); }};
 };
 
 }  // namespace

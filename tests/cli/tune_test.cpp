@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "tessera/cost/store.h"
+#include "tessera/program/schedule_book.h"
+#include "tessera/runtime/cuda/session.h"
 #include "tests/support/tessera_command.h"
 
 namespace tessera {
@@ -41,6 +44,59 @@ TEST_F(TuneCommand, OtherCommandsUseWhatWasChosen) {
   const auto other = tessera({"compile", "model.tessera", "--store", "none", "--cache", "none",
                               "--threads", "1", "--explain"});
   EXPECT_EQ(other.out.find("tuned schedule"), std::string::npos);
+}
+
+TEST_F(TuneCommand, NeedsAGpuToTuneForOne) {
+  if (runtime::cuda::this_gpu()) GTEST_SKIP() << "there is one";
+  const auto failed = tessera({"tune", "model.tessera", "--store", "tuned.sqlite", "--target",
+                               "cuda", "--precision", "f16", "--budget", "1s"});
+  EXPECT_NE(failed.exit_code, 0);
+  EXPECT_THAT(failed.err, HasSubstr("error[cuda-missing]"));
+  folder.write("add.tile",
+               "kernel add(x: view f32[?], out: view f32[?], BLOCK: const = 16) {\n"
+               "  at = mul(pid(), BLOCK)\n  a: f32[BLOCK] = vload(x, at)\n"
+               "  vstore(out, at, add(a, 1.0))\n}\n");
+  const auto kernel =
+      tessera({"tune", "add.tile", "--arg", "x=f32[100]", "--arg", "out=f32[100]", "--grid",
+               "ceil_div(out.0, BLOCK)", "--store", "tuned.sqlite", "--target", "cuda"});
+  EXPECT_NE(kernel.exit_code, 0);
+  EXPECT_THAT(kernel.err, HasSubstr("error[cuda-missing]"));
+}
+
+TEST_F(TuneCommand, SchedulesForAGpuAreUsedAnywhere) {
+  const std::vector<std::string> target = {"--target", "cuda:sm_90a", "--precision", "f16",
+                                           "--cache",  "none",        "--explain"};
+  const auto compile = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"compile", "model.tessera"};
+    command.insert(command.end(), target.begin(), target.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return tessera(command).out;
+  };
+  const std::string usual =
+      compile({"--store", "none", "--save-schedules", (folder.path() / "usual.txt").string()});
+  EXPECT_EQ(usual.find("tuned schedule"), std::string::npos);
+  auto book = program::read_schedule_book((folder.path() / "usual.txt").string());
+  ASSERT_TRUE(book) << to_string(book.error());
+  ASSERT_EQ(book->entries.size(), 1u);
+  auto schedule = std::get<lower::BlockContractionSchedule>(book->entries.begin()->second.schedule);
+  schedule.block.stages = 2;
+  const std::string text = lower::to_text(schedule);
+  auto store = cost::Store::open(folder.path() / "tuned.sqlite");
+  ASSERT_TRUE(store);
+  const cost::Target gpu = cost::target_of(machine::cuda("sm_90a"), 1);
+  ASSERT_TRUE(store->put(gpu));
+  const std::string key = book->entries.begin()->first;
+  const cost::ScheduleMeasurement measured{
+      .key = key, .schedule = text, .seconds = 1e-6, .ratio = 0.5, .low = 0.4, .high = 0.6};
+  ASSERT_TRUE(store->put(gpu.name, std::span(&measured, 1)));
+  ASSERT_TRUE(store->choose(gpu.name, key, text));
+  const std::string tuned = compile({"--store", (folder.path() / "tuned.sqlite").string()});
+  EXPECT_THAT(tuned, HasSubstr("schedules       1 of the fusion groups have a tuned"));
+  EXPECT_THAT(tuned, HasSubstr("tuned schedule: " + text));
+  compile({"--store", (folder.path() / "tuned.sqlite").string(), "--events", "events.jsonl"});
+  const std::string events = folder.read("events.jsonl");
+  EXPECT_THAT(events, HasSubstr("\"chosen\":\"" + text + "\""));
+  EXPECT_THAT(events, HasSubstr("\"chosen_by\":\"tuning"));
 }
 
 TEST_F(TuneCommand, TunesTheConstantsOfAKernel) {

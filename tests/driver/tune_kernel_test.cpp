@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "tessera/runtime/cuda/session.h"
 #include "tessera/tile/text.h"
 #include "tests/support/command.h"
 
@@ -43,6 +44,36 @@ TEST(KernelSpace, HasPowersOfTwoAroundTheDefaultWithTheirGrids) {
   }
   EXPECT_EQ(blocks, (std::set<std::int64_t>{4, 8, 16, 32, 64, 128, 256, 512, 1024}));
   EXPECT_EQ(task->variants[task->usual].constants[0].value, 64);
+}
+
+TEST(KernelSpace, OfAGpuHasTilesThatFillItsRegisters) {
+  const std::string text =
+      "kernel k(B: const = 8192, x: view f32[?], out: view f32[?]) {\n"
+      "  a: f32[B] = vload(x, mul(pid(), B))\n"
+      "  vstore(out, mul(pid(), B), a)\n}\n";
+  KernelText source = add_text(text);
+  source.grid = "ceil_div(out.0, B)";
+  machine::Machine small = machine::host();
+  small.l2 = 64 << 10;
+  const auto largest = [&](const machine::Machine& machine) {
+    std::int64_t most = 0;
+    const auto task = kernel_task(source, data_of(source), machine);
+    EXPECT_TRUE(task);
+    for (const KernelVariant& variant : task->variants)
+      most = std::max(most, variant.constants[0].value);
+    return most;
+  };
+  EXPECT_EQ(largest(small), 16384);
+  EXPECT_EQ(largest(machine::cuda()), 65536);
+}
+
+TEST(TuneKernel, OnAGpuThatIsNotThereMeasuresNothing) {
+  if (runtime::cuda::this_gpu()) GTEST_SKIP() << "there is one";
+  const auto tuned = tune_kernel(add_text(), {.machine = machine::cuda(), .tune = {.seconds = 1}});
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  EXPECT_EQ(tuned->result.end, tune::TuneResult::End::Exhausted);
+  EXPECT_TRUE(tuned->outcome().trials.empty());
+  EXPECT_FALSE(tuned->outcome().chosen);
 }
 
 TEST(KernelSpace, LeavesOutWhatIsGivenAndWhatIsIllFormed) {
@@ -101,7 +132,7 @@ TEST(TuneKernel, MeasuresEveryVariantAndContinues) {
   ASSERT_TRUE(again);
   EXPECT_EQ(again->outcome().known, 8u);
   EXPECT_TRUE(again->outcome().trials.empty());
-  const auto constants = tuned_constants(add_text(), 1, options.store);
+  const auto constants = tuned_constants(add_text(), machine::host(), 1, options.store);
   ASSERT_TRUE(constants);
   EXPECT_EQ(!constants->empty(), again->outcome().chosen.has_value());
   if (!constants->empty()) {

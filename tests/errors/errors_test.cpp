@@ -69,6 +69,8 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"compile-precision", "the command line accepts the names of precisions alone"},
     {"compile-target", "the command line accepts the names of targets alone"},
     {"cuda-capture", "depends on the machine"},
+    {"cuda-graph", "depends on the machine"},
+    {"tune-target", "depends on the machine"},
     {"cuda-grid", "depends on the machine"},
     {"cuda-memory", "depends on the machine"},
     {"cuda-architecture", "depends on the machine"},

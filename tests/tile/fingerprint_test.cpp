@@ -30,6 +30,9 @@ TEST(Fingerprint, TellsApartWhatDiffers) {
       {"number", start + " vstore(x, 1, add(t, t)) }"},
       {"minus zero", start + " vstore(x, 0, add(t, -0.0)) }"},
       {"zero", start + " vstore(x, 0, add(t, 0.0)) }"},
+      {"block",
+       "kernel a(x: view f32[4], y: view f32[4]) block(stages = 3) { t: f32[4] = vload(x, 0)"
+       " vstore(x, 0, add(t, t)) }"},
       {"mark", start + " vstore(x, 0, add(t, t)) {inside = [1]} }"},
       {"type",
        "kernel a(x: view f32[4], y: view f32[5]) { t: f32[4] = vload(x, 0)"

@@ -56,6 +56,19 @@ TEST(TileText, PrintsWhatItReads) {
   EXPECT_EQ(reprinted(text), text);
 }
 
+TEST(TileText, ReadsRequestsOfBlocks) {
+  for (const std::string request :
+       {"block(stages = 3)", "block(stages = 2, warps = 8)", "block(producers = tma)",
+        "block(stages = 4, warps = 4, producers = none)", "block(producers = async)"}) {
+    const std::string text = "kernel k(x: f32) " + request + " {\n}\n";
+    EXPECT_EQ(reprinted(text), text);
+  }
+  EXPECT_EQ(reprinted("kernel k(x: f32) block() { }"), "kernel k(x: f32) {\n}\n");
+  EXPECT_THAT(reprinted("kernel k(x: f32) block(stages = 0) { }"), HasSubstr("stages is 0"));
+  EXPECT_THAT(reprinted("kernel k(x: f32) block(lanes = 2) { }"), HasSubstr("no lanes"));
+  EXPECT_THAT(reprinted("kernel k(x: f32) block(producers = all) { }"), HasSubstr("all are no"));
+}
+
 TEST(TileText, InfersTypesThatFollow) {
   expect_prints("i = pid()\n  y = load(p)\n  z = exp(y)\n  c = lt(y, z)",
                 "  i: i64 = pid() {axis = 0}\n  y: f32 = load(p)\n  z: f32 = exp(y)\n"

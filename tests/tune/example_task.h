@@ -26,4 +26,25 @@ inline GroupTask matmul_task(std::int64_t m = 96, std::int64_t n = 192, std::int
   return task;
 }
 
+/// Task of a matmul of f16 for a GPU.
+inline GroupTask gpu_task(std::int64_t m = 96, std::int64_t n = 192, std::int64_t k = 320) {
+  const std::string definition = fmt::format(
+      "define(a: f16[{0}, {2}], w: f16[{2}, {1}]) {{ out: f16[i: {0}, j: {1}] = sum(k: {2}) {{ "
+      "a[i, k] * w[k, j] }} }}",
+      m, n, k);
+  const machine::Machine machine = machine::cuda();
+  GroupTask task;
+  task.key = digest(definition);
+  task.what = "matmul";
+  task.group = {
+      lower::staged({{"a", DType::F16, {Dim(m), Dim(k)}}, {"w", DType::F16, {Dim(k), Dim(n)}}},
+                    {definition}),
+      {"out"},
+      {"w"}};
+  const auto code = lower::lower_group(task.group, machine);
+  EXPECT_TRUE(code && code->schedule);
+  task.set_space(lower::schedule_space(task.group, machine, {}), *code->schedule);
+  return task;
+}
+
 }  // namespace tessera::tune

@@ -101,6 +101,34 @@ TEST_F(Tune, ChoosesAFasterScheduleAndStoresEveryMeasurement) {
   EXPECT_EQ(book->entries.at(tasks_[0].key).schedule, tasks_[0].schedules[*result.tasks[0].chosen]);
 }
 
+TEST_F(Tune, TunesForAGpuByRecordedMeasurements) {
+  const machine::Machine gpu = machine::cuda();
+  const cost::Target target = cost::target_of(gpu, 1);
+  EXPECT_EQ(target, cost::target_of(gpu, 8));
+  ASSERT_TRUE(store_.put(cost::Target(target)));
+  const std::vector<GroupTask> tasks = {gpu_task(), gpu_task(32, 64, 512)};
+  const std::vector<const Task*> pointers = {&tasks[0], &tasks[1]};
+  const auto run = [&](cost::Store& store) {
+    FakeMeter meter(pointers);
+    const auto result = tune(pointers, meter, store, target.name, {.most_trials = 48, .seed = 7});
+    EXPECT_TRUE(result);
+    return tuned_schedules(store, target.name)->entries;
+  };
+  const auto chosen = run(store_);
+  EXPECT_EQ(chosen.size(), 2u);
+  for (const GroupTask& task : tasks) {
+    const auto found = chosen.find(task.key);
+    ASSERT_NE(found, chosen.end());
+    EXPECT_TRUE(std::holds_alternative<lower::BlockContractionSchedule>(found->second.schedule));
+  }
+  cost::Store again = *cost::Store::open({});
+  ASSERT_TRUE(again.put(cost::Target(target)));
+  EXPECT_EQ(run(again), chosen);
+  machine::Machine other = gpu;
+  other.gpu->multiprocessors = 114;
+  EXPECT_TRUE(tuned_schedules(store_, cost::target_of(other, 1).name)->entries.empty());
+}
+
 TEST_F(Tune, KeepsTheDefaultWhereTheGainIsWithinTheNoise) {
   meter_.uncertainty = 1;
   const TuneResult result = tuned({.most_trials = 64});

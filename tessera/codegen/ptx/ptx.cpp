@@ -17,6 +17,7 @@
 #include "tessera/codegen/ptx/block_writer.h"
 #include "tessera/codegen/ptx/depth_first.h"
 #include "tessera/codegen/ptx/instructions.h"
+#include "tessera/machine/machine.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/gpu/schedule.h"
 #include "tessera/tile/verify.h"
@@ -31,11 +32,8 @@ struct Generation {
   std::int64_t shared_bytes;  // opt-in maximum per block
 };
 Generation generation(PtxTarget target) {
-  switch (target) {
-    case PtxTarget::Sm80: return {"sm_80", 99 << 10};  // as 8.6 and 8.9
-    case PtxTarget::Sm90a: break;
-  }
-  return {"sm_90a", 227 << 10};
+  const char* const name = target == PtxTarget::Sm80 ? "sm_80" : "sm_90a";
+  return {name, machine::shared_bytes_of_block(name)};
 }
 
 llvm::TargetMachine& target_of(PtxTarget of) {

@@ -177,9 +177,6 @@ bool Plan::request_layouts() {
   return !requested_.empty();
 }
 
-/// Accumulators of tensor-core matmuls that a thread holds, of its 255 registers.
-constexpr std::int64_t kMatrixRegisters = 160;
-
 Expected<Done> Plan::count_threads() {
   std::int64_t bytes = 0, products = 0, largest = 1;
   int dots = 0;

@@ -109,6 +109,8 @@ int contiguous_axis(const Type& view);
 /// two of up to 16 bytes.
 int run_of(const Type& view, const Layout& layout, const Extents& shape);
 
+/// Accumulators of tensor-core matmuls that a thread holds, of its 255 registers.
+constexpr std::int64_t kMatrixRegisters = 160;
 /// Maximum number of elements of a tile per thread.
 constexpr int kMostRegisters = 256;
 

@@ -68,7 +68,63 @@ Decision<WarpSpecialization> specialization_of(const PlannedKernel& planned,
   if (!options.persistent) return DeclineReason{"blocks are not persistent"};
   if (planned.plan.threads() > kMostSpecializedThreads)
     return DeclineReason{fmt::format("a program has {} threads", planned.plan.threads())};
-  return find_warp_specialization(planned, {.stages = most_stages(options), .maps = options.maps});
+  return find_warp_specialization(
+      planned, {.stages = most_stages(options),
+                .maps = options.maps,
+                .is_requested = planned.kernel.block.producers != BlockRequest::Producers::Auto});
+}
+
+/// Options with what a kernel requests of its blocks.
+Options with_request(Options options, const BlockRequest& request) {
+  using Producers = BlockRequest::Producers;
+  if (request.stages > 0) {
+    options.stages = request.stages;
+    options.more_stages = 0;
+  }
+  if (request.warps > 0) options.threads = request.warps * kWarp;
+  if (request.producers == Producers::None) options.warp_specialization = false;
+  if (request.producers == Producers::Async) options.maps = false;
+  return options;
+}
+
+Diagnostic illegal_request(const ScheduledKernel& scheduled, std::string why) {
+  return {.id = "schedule-illegal",
+          .where = {.item = scheduled.kernel.name},
+          .message = std::move(why),
+          .note = "the requested schedule of a block does not fit the kernel or the GPU"};
+}
+
+/// Checks that the schedule is the requested one: as many stages as fit into shared memory, warps
+/// that the tiles need no more of, and registers for all tiles that are live at the same time.
+Expected<Done> check_request(const ScheduledKernel& scheduled) {
+  using Producers = BlockRequest::Producers;
+  const BlockRequest& request = scheduled.kernel.block;
+  if (request.is_empty()) return Done{};
+  const int threads = scheduled.plan->threads();
+  if (request.warps > 0 && threads != request.warps * kWarp)
+    return illegal_request(
+        scheduled, fmt::format("a program has {} warps, not {}", threads / kWarp, request.warps));
+  const bool is_specialized = scheduled.mapping.warp_specialized;
+  const bool wants_producers =
+      request.producers == Producers::Async || request.producers == Producers::Tma;
+  if (wants_producers && !is_specialized)
+    return illegal_request(scheduled, fmt::format("there are no producer warps: {}",
+                                                  scheduled.warp_specialization.why_not()));
+  if (request.producers == Producers::Tma && scheduled.mapping.maps == 0)
+    return illegal_request(scheduled, fmt::format("producers cannot copy by TMA: {}",
+                                                  scheduled.warp_specialization->no_maps_reason));
+  if (request.stages > 0 && scheduled.mapping.stages != request.stages)
+    return illegal_request(scheduled,
+                           fmt::format("{} stages do not fit into shared memory", request.stages));
+  constexpr int kAddresses = 32, kMostOfAThread = 255;
+  const int all = is_specialized ? consumer_groups_of(threads).consumer_registers
+                                 : kRegistersOfAMultiprocessor / scheduled.threads();
+  const int most = std::min(all, kMostOfAThread);
+  const int needed = register_pressure(*scheduled.planned, scheduled.mapping.stages) + kAddresses;
+  if (needed > most)
+    return illegal_request(scheduled,
+                           fmt::format("a thread needs {} registers of {}", needed, most));
+  return Done{};
 }
 
 /// Bytes of the largest pipeline stage.
@@ -150,7 +206,8 @@ int ScheduledKernel::threads() const {
   return plan->threads() * consumer_groups_of(plan->threads()).count + kProducerThreads;
 }
 
-Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& options) {
+Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& allowed) {
+  const Options options = with_request(allowed, given.block);
   auto made = std::make_unique<ScheduledKernel>();
   Kernel& kernel = made->kernel;
   RowSchedule& rows = made->rows;
@@ -158,6 +215,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   if (options.fast_precision) kernel = simplify(fuse_exponents(kernel));
   kernel = simplify(recover(simplify(version_loops(version_indices(kernel)))));
   kernel = simplify(hoist_views(kernel));
+  kernel.block = given.block;
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);
   if (made->cut) kernel = made->cut->kernel;
@@ -199,6 +257,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
     TESSERA_TRY(made->program, BlockLowering(*made).run());
     TESSERA_TRY(fits, fit(*made, options));
   }
+  TESSERA_TRY_DONE(check_request(*made));
   const bool multiplies = made->plan->any_wgmma() && !made->mapping.warp_specialized;
   made->registers = multiplies ? registers_for_two_blocks(*made, options) : rows.registers;
   // Two blocks on an SM alternate by themselves.

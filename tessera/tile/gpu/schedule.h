@@ -94,10 +94,11 @@ struct ScheduledKernel {
   int threads() const;
 };
 
-/// Makes the schedule of a kernel, down to the program of its blocks. Where that needs too much
-/// shared memory, a block prefetches less, or a program has a block of its own; a kernel that fits
-/// in no shape is a diagnostic: `ptx-shared-memory`. An operation that no GPU code exists for is
-/// one too: `ptx-unsupported`.
+/// Makes the schedule of a kernel, down to the program of its blocks, as `Kernel::block` requests
+/// it; a request that cannot be met is `schedule-illegal`. Where the program needs too much shared
+/// memory, a block prefetches less, or a program has a block of its own; a kernel that fits in no
+/// shape is a diagnostic: `ptx-shared-memory`. An operation that no GPU code exists for is one too:
+/// `ptx-unsupported`.
 Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& kernel, const Options& options);
 
 /// Prints the kernel as tile IR with the decisions and their reasons as comments.

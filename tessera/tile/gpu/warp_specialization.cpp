@@ -61,7 +61,7 @@ bool speaks(Code code) {
 Decision<WarpSpecialization> around(const PlannedKernel& planned, OpId id,
                                     const WarpSpecializationOptions& options) {
   const Operation& loop = planned.kernel.ops[id];
-  if (!may_pay(planned, loop))
+  if (!options.is_requested && !may_pay(planned, loop))
     return DeclineReason{"not profitable for this tile size and number of k-steps"};
   const Decision<LoopPipeline> pipeline = pipeline_of(planned, loop, options.stages);
   if (!pipeline) return DeclineReason{pipeline.why_not()};

@@ -82,7 +82,8 @@ struct WarpSpecialization {
 ///         compute nothing else. Programs do not synchronize with each other.
 struct WarpSpecializationOptions {
   int stages = 0;
-  bool maps = false;  // the caller can encode TMA tensor maps
+  bool maps = false;          // the caller can encode TMA tensor maps
+  bool is_requested = false;  // whether it is profitable is not asked
 };
 Decision<WarpSpecialization> find_warp_specialization(const PlannedKernel& planned,
                                                       const WarpSpecializationOptions& options);

@@ -69,6 +69,7 @@ const std::vector<ValueId>& yields(const Kernel& kernel, const Region& region) {
 Rewrite::Rewrite(const Kernel& source, const Visit& visit)
     : source_(source), visit_(visit), now_(source.values.size()) {
   result_.name = source.name;
+  result_.block = source.block;
   open_.push_back({});
 }
 

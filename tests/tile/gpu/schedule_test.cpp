@@ -267,6 +267,38 @@ TEST(GpuSchedule, MoreStagesWhereTwoBlocksHaveRoom) {
   EXPECT_EQ(stages(100), 4);
 }
 
+TEST(GpuSchedule, IsAsTheKernelRequestsIt) {
+  using Producers = BlockRequest::Producers;
+  const auto made = [](const BlockRequest& request, const Options& options, int n = 64) {
+    Kernel kernel = parsed_kernel(product({.n = n}));
+    kernel.block = request;
+    return schedule(kernel, options);
+  };
+  EXPECT_EQ((*made({.stages = 2}, kMapping))->mapping.stages, 2);
+  EXPECT_EQ((*made({.stages = 6}, kMapping))->mapping.stages, 6);
+  EXPECT_EQ((*made({.warps = 8}, kMapping))->plan->threads(), 256);
+  EXPECT_TRUE((*made({}, kMapping))->mapping.warp_specialized);
+  EXPECT_FALSE((*made({.producers = Producers::None}, kMapping))->mapping.warp_specialized);
+  const auto async = made({.producers = Producers::Async}, kMapping);
+  EXPECT_TRUE((*async)->mapping.warp_specialized);
+  EXPECT_EQ((*async)->mapping.maps, 0);
+  EXPECT_EQ((*made({.producers = Producers::Tma}, kMapping))->mapping.maps, 2);
+  const auto why_not = [&](const BlockRequest& request, const Options& options, int n = 64) {
+    const auto found = made(request, options, n);
+    EXPECT_FALSE(found);
+    if (found) return std::string();
+    EXPECT_EQ(found.error().id, "schedule-illegal");
+    return found.error().message;
+  };
+  EXPECT_EQ(why_not({.stages = 6}, {.shared_bytes = 40 << 10}),
+            "6 stages do not fit into shared memory");
+  EXPECT_EQ(why_not({.warps = 2}, kMapping), "a program has 4 warps, not 2");
+  EXPECT_EQ(why_not({.producers = Producers::Async}, {}),
+            "there are no producer warps: blocks are not persistent");
+  EXPECT_EQ(why_not({.producers = Producers::Tma}, kLooping),
+            "producers cannot copy by TMA: the launcher does not support them");
+}
+
 TEST(GpuSchedule, ConsumerGroupsHaveMemoryOfTheirOwn) {
   const auto made = scheduled(product({}), kLooping);
   EXPECT_EQ(made->threads(), 2 * 128 + 128);
