@@ -49,6 +49,19 @@ const Expected<rules::RuleSet>& rule_set(bool exact) {
   return all;
 }
 
+/// Whether the target of a rule is one of its inputs.
+bool is_projection(const std::shared_ptr<const rules::Pattern>& pattern) {
+  return pattern->rule.target.nodes().empty();
+}
+
+/// Whether all elements are equal; false for none.
+bool is_uniform(const Tensor& tensor) {
+  const std::int64_t count = tensor.count();
+  for (std::int64_t i = 1; i < count; ++i)
+    if (number_at(tensor, i) != number_at(tensor, 0)) return false;
+  return count > 0;
+}
+
 /// Number of elements of a tensor; sizes that are symbols count as 2, like any that is not 1.
 double sizes_product(const Type& type) {
   double count = 1;
@@ -108,11 +121,12 @@ Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& ch
   const Expected<rules::RuleSet>& rules = rule_set(options.exact);
   if (!rules) return rules.error();
   return Rewriter::Rewrite(
-      [&rules = *rules, &changes, disabled = options.disabled, is_sensitive = SensitiveNodes()](
+      [&rules = *rules, &changes, options, is_sensitive = SensitiveNodes()](
           Rewriter& out, std::size_t index) mutable -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];
         for (const auto& pattern : rules.rooted_at(*node.op)) {
-          if (disabled.contains(pattern->rule.name)) continue;
+          if (options.disabled.contains(pattern->rule.name)) continue;
+          if (options.projections && !is_projection(pattern)) continue;
           for (const rules::Match& match :
                rules::matches_at(out.made(), out.made().nodes()[index], pattern, out)) {
             const auto target = rules::target_of(out.made(), match);
@@ -140,6 +154,24 @@ Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& ch
         }
         return std::nullopt;
       });
+}
+
+Expected<Graph> without_neutral_operands(const Graph& graph, RuleOptions options,
+                                         Changes& changes) {
+  options.projections = true;
+  const Expected<rules::RuleSet>& rules = rule_set(options.exact);
+  if (!rules) return rules.error();
+  // A graph is copied only where there is something to do: most have none.
+  const auto may_match = [&](const GraphNode& node) {
+    return std::ranges::any_of(rules->rooted_at(*node.op), is_projection) &&
+           std::ranges::any_of(graph.inputs(node), [&](ValueId input) {
+             const Tensor* constant = input.present() ? graph.constant(input) : nullptr;
+             return constant != nullptr && is_uniform(*constant);
+           });
+  };
+  if (std::ranges::none_of(graph.nodes(), may_match)) return graph;
+  TESSERA_TRY(Rewriter::Rewrite rewrite, rule_rewrite(options, changes));
+  return Rewriter(graph, {std::move(rewrite)}).run();
 }
 
 }  // namespace tessera::passes

@@ -119,6 +119,13 @@ Expected<Graph> constants(const Graph& graph, const Context& context, Changes&) 
   return context.target->evaluate_constants(graph);
 }
 
+/// Where constants are assumed, their content is not known.
+Expected<Graph> neutral(const Graph& graph, const Context& context, Changes& changes) {
+  if (context.target->assumes_constants) return graph;
+  return without_neutral_operands(
+      graph, {.exact = context.options.exact, .disabled = context.options.disabled_rules}, changes);
+}
+
 Expected<Graph> dense_groups_of(const Graph& graph, const Context& context, Changes&) {
   return dense_groups(graph, context.target->machine);
 }
@@ -167,6 +174,9 @@ constexpr Pass kPasses[] = {
     {{"constants", Target, N::Exact, T::Any, "computes constant subgraphs by machine code"},
      constants,
      kWhole},
+    // Composites bring masks that mask nothing and scales of 1.
+    {{"neutral", Target, N::PerRule, T::Any, "removes operators that leave an operand as it is"},
+     neutral},
     {{"dft_to_matmul", Target, N::Reals, T::Any, "Fourier transforms as matmul and conv"},
      plain<dft_to_matmul>},
     {{"conv_transpose_subpixel", Target, N::Reals, T::Any, "sub-pixel decomposition"},

@@ -1,8 +1,10 @@
+#include "tessera/passes/algebra.h"
 #include "tests/passes/pass_check.h"
 
 namespace tessera {
 namespace {
 
+using testing::expect_graph;
 using testing::expect_pass;
 using testing::expect_same_results;
 using testing::expect_unchanged;
@@ -242,6 +244,52 @@ TEST(Algebra, KeepsTheRoundingOfWhatAStepFunctionReads) {
   expect_unchanged({"algebra"}, "graph(x: f32[3]) { return less(div(x, 41.0), 1.0) }");
   expect_unchanged({"algebra"},
                    "graph(x: f32[2, 3]) { return floor(reshape(sub(div(x, 41.0), 1.0), [6])) }");
+}
+
+/// The graph without operators that a constant makes neutral, and their rules.
+void expect_neutral(std::string_view before, std::string_view after,
+                    const std::vector<std::string>& rules) {
+  const Graph graph = parsed(before);
+  passes::Changes changes;
+  const auto found = passes::without_neutral_operands(graph, {}, changes);
+  ASSERT_TRUE(found) << to_string(found.error());
+  expect_graph(*found, after);
+  expect_same_results(graph, *found);
+  std::vector<std::string> names;
+  for (const passes::Change& change : changes) names.push_back(change.what);
+  EXPECT_EQ(names, rules);
+}
+
+TEST(Neutral, DropsAMaskThatMasksNothing) {
+  expect_neutral(
+      "graph(s: f32[1, 2, 3, 3]) { mask = const f32[1, 1, 3, 3] [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "
+      "0.0, 0.0, 0.0]"
+      "  p = softmax(add(s, mask)) {axis=-1}  return where(const bool[1, 1, 3, 1] [0, 0, 0], 0.0, "
+      "p) }",
+      "graph(s: f32[1, 2, 3, 3]) { return softmax(s) {axis=-1} }", {"add_zero", "where_false"});
+}
+
+TEST(Neutral, KeepsWhatGivesTheResultItsShape) {
+  const char* const text =
+      "graph(x: f32[1, 3]) { return where(const bool[2, 1] [1, 1], x, 0.0), add(x, const f32[2, 1] "
+      "[0.0, 0.0]) }";
+  expect_neutral(text, text, {});
+}
+
+TEST(Neutral, KeepsConstantsOfSeveralNumbers) {
+  const char* const text =
+      "graph(x: f32[2]) { return where(const bool[2] [1, 0], x, 0.0), mul(x, [1.0, 2.0]) }";
+  expect_neutral(text, text, {});
+}
+
+TEST(Neutral, ExactKeepsTheSignOfZero) {
+  const Graph graph = parsed(
+      "graph(x: f32[2]) { return sub(x, const f32[2] [-0.0, -0.0]), sub(x, const f32[2] [0.0, "
+      "0.0]) }");
+  passes::Changes changes;
+  const auto found = passes::without_neutral_operands(graph, {.exact = true}, changes);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(changes.size(), 1U);
 }
 
 TEST(Pipeline, TakesTheBranchThatIsKnown) {
