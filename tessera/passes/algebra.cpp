@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/passes/fold.h"
 #include "tessera/passes/step_functions.h"
 #include "tessera/rules/apply.h"
 #include "tessera/rules/shipped.h"
@@ -52,14 +53,6 @@ const Expected<rules::RuleSet>& rule_set(bool exact) {
 /// Whether the target of a rule is one of its inputs.
 bool is_projection(const std::shared_ptr<const rules::Pattern>& pattern) {
   return pattern->rule.target.nodes().empty();
-}
-
-/// Whether all elements are equal; false for none.
-bool is_uniform(const Tensor& tensor) {
-  const std::int64_t count = tensor.count();
-  for (std::int64_t i = 1; i < count; ++i)
-    if (number_at(tensor, i) != number_at(tensor, 0)) return false;
-  return count > 0;
 }
 
 /// Number of elements of a tensor; sizes that are symbols count as 2, like any that is not 1.
@@ -156,22 +149,16 @@ Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& ch
       });
 }
 
-Expected<Graph> without_neutral_operands(const Graph& graph, RuleOptions options,
-                                         Changes& changes) {
-  options.projections = true;
-  const Expected<rules::RuleSet>& rules = rule_set(options.exact);
+Expected<bool> may_have_neutral_operands(const Graph& graph, bool exact) {
+  const Expected<rules::RuleSet>& rules = rule_set(exact);
   if (!rules) return rules.error();
-  // A graph is copied only where there is something to do: most have none.
-  const auto may_match = [&](const GraphNode& node) {
+  return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
     return std::ranges::any_of(rules->rooted_at(*node.op), is_projection) &&
            std::ranges::any_of(graph.inputs(node), [&](ValueId input) {
              const Tensor* constant = input.present() ? graph.constant(input) : nullptr;
              return constant != nullptr && is_uniform(*constant);
            });
-  };
-  if (std::ranges::none_of(graph.nodes(), may_match)) return graph;
-  TESSERA_TRY(Rewriter::Rewrite rewrite, rule_rewrite(options, changes));
-  return Rewriter(graph, {std::move(rewrite)}).run();
+  });
 }
 
 }  // namespace tessera::passes

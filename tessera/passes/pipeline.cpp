@@ -119,11 +119,19 @@ Expected<Graph> constants(const Graph& graph, const Context& context, Changes&) 
   return context.target->evaluate_constants(graph);
 }
 
-/// Where constants are assumed, their content is not known.
+/// Most graphs have nothing to remove, and are not copied. Where constants are assumed, their
+/// content is not known.
 Expected<Graph> neutral(const Graph& graph, const Context& context, Changes& changes) {
+  const Options& options = context.options;
   if (context.target->assumes_constants) return graph;
-  return without_neutral_operands(
-      graph, {.exact = context.options.exact, .disabled = context.options.disabled_rules}, changes);
+  TESSERA_TRY(const bool may_have, may_have_neutral_operands(graph, options.exact));
+  if (!may_have) return graph;
+  Changes folded;
+  TESSERA_TRY(Rewriter::Rewrite rules,
+              rule_rewrite(
+                  {.exact = options.exact, .projections = true, .disabled = options.disabled_rules},
+                  changes));
+  return Rewriter(graph, {fold_rewrite(fold_limits(options), folded), std::move(rules)}).run();
 }
 
 Expected<Graph> dense_groups_of(const Graph& graph, const Context& context, Changes&) {
