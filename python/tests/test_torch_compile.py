@@ -441,6 +441,18 @@ def test_attention_and_its_gradient():
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("batch, length", [(1, 8), (4, 300)])
+def test_a_mask_that_masks_nothing_is_not_computed(batch, length):
+    def function(q):  # as transformers writes it where there is no padding
+        mask = (torch.arange(length)[None, None, :, None] >= 0).expand(batch, 1, length, length)
+        return torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+    with torch.no_grad():
+        graphs = check(function, torch.randn(batch, 2, length, 8))
+    steps = graphs[0].plans[0].steps[0].program.explain()["steps"]
+    assert len(steps) == 1 and "where" not in steps[0]["what"] and "add" not in steps[0]["what"]
+
+
 def test_gradient_checkpointing():
     from torch.utils.checkpoint import checkpoint
 

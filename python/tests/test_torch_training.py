@@ -145,3 +145,16 @@ def test_gradients_read_buffers_as_the_forward_pass_did(read, dynamic):
     graphs = []
     expect_gradients(Counted(read), torch.randn(5, 4), calls=3, graphs=graphs, dynamic=dynamic)
     assert {graph.kind for graph in graphs} == {"forward", "backward"}
+
+
+def test_matmuls_of_a_gradient_are_those_of_its_convolutions(monkeypatch):
+    """By their dtypes, precision is chosen on a GPU."""
+    from tessera.torch.options import Options
+
+    seen, compile_ = [], Options.compile
+    monkeypatch.setattr(Options, "compile", lambda self, model, device, products=(): seen.append(products) or compile_(self, model, device, products))
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(4, 4, 3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = compiled(model)(torch.randn(1, 3, 8, 8))
+    y.float().sum().backward()
+    assert seen == [[torch.bfloat16] * 2] * 2

@@ -65,10 +65,11 @@ def model(name, batch=1, small=False):
         made, arguments, keywords = torch_other_models.other(name, batch, 96 if small else 224)
     else:
         made, arguments, keywords = vision(name, batch, 96 if small else None) if name in VISION else text(name, batch)
-    with torch.no_grad():  # heads that are initialized with zeros would hide what comes before them
+    with torch.no_grad():
+        # Heads that are initialized with zeros would hide what comes before them; scales of 1 would be folded away.
         for parameter in made.parameters():
-            if not parameter.any():
-                parameter.normal_(std=0.02)
+            if parameter.numel() > 1 and bool((parameter == parameter.flatten()[0]).all()):
+                parameter.add_(torch.randn_like(parameter), alpha=0.02)
     return made.eval(), arguments, keywords
 
 

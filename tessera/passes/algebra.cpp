@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/passes/fold.h"
 #include "tessera/passes/step_functions.h"
 #include "tessera/rules/apply.h"
 #include "tessera/rules/shipped.h"
@@ -47,6 +48,11 @@ const Expected<rules::RuleSet>& rule_set(bool exact) {
   }
   static const Expected<rules::RuleSet> all = helpful_set(false);
   return all;
+}
+
+/// Whether the target of a rule is one of its inputs.
+bool is_projection(const std::shared_ptr<const rules::Pattern>& pattern) {
+  return pattern->rule.target.nodes().empty();
 }
 
 /// Number of elements of a tensor; sizes that are symbols count as 2, like any that is not 1.
@@ -108,11 +114,12 @@ Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& ch
   const Expected<rules::RuleSet>& rules = rule_set(options.exact);
   if (!rules) return rules.error();
   return Rewriter::Rewrite(
-      [&rules = *rules, &changes, disabled = options.disabled, is_sensitive = SensitiveNodes()](
+      [&rules = *rules, &changes, options, is_sensitive = SensitiveNodes()](
           Rewriter& out, std::size_t index) mutable -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];
         for (const auto& pattern : rules.rooted_at(*node.op)) {
-          if (disabled.contains(pattern->rule.name)) continue;
+          if (options.disabled.contains(pattern->rule.name)) continue;
+          if (options.projections && !is_projection(pattern)) continue;
           for (const rules::Match& match :
                rules::matches_at(out.made(), out.made().nodes()[index], pattern, out)) {
             const auto target = rules::target_of(out.made(), match);
@@ -140,6 +147,18 @@ Expected<Rewriter::Rewrite> rule_rewrite(const RuleOptions& options, Changes& ch
         }
         return std::nullopt;
       });
+}
+
+Expected<bool> may_have_neutral_operands(const Graph& graph, bool exact) {
+  const Expected<rules::RuleSet>& rules = rule_set(exact);
+  if (!rules) return rules.error();
+  return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
+    return std::ranges::any_of(rules->rooted_at(*node.op), is_projection) &&
+           std::ranges::any_of(graph.inputs(node), [&](ValueId input) {
+             const Tensor* constant = input.present() ? graph.constant(input) : nullptr;
+             return constant != nullptr && is_uniform(*constant);
+           });
+  });
 }
 
 }  // namespace tessera::passes

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "tessera/expr/walk.h"
 #include "tessera/interp/interp.h"
+#include "tessera/ops/operators.h"
 #include "tessera/passes/scaled.h"
 
 namespace tessera::passes {
@@ -44,6 +47,24 @@ bool is_stored_small(const Tensor& constant, const Type& result) {
          is_float(result.dtype) && byte_width(result.dtype) > 1 && constant.count() > 64;
 }
 
+/// Whether an element depends on elements of the operands alone, at positions along axes or 0: on
+/// tensors that are one number each, all elements are equal, whatever the sizes.
+bool is_elementwise(const Output& output) {
+  const auto is_position = [](const Scalar& index) {
+    return std::holds_alternative<node::Index>(index.node()) || index.integer() == 0;
+  };
+  const auto is_simple = [&](const auto& self, const Scalar& scalar) -> bool {
+    const Node& node = scalar.node();
+    if (const auto* read = std::get_if<node::Read>(&node))
+      return read->otherwise == nullptr && std::ranges::all_of(read->at, is_position);
+    if (const auto* apply = std::get_if<node::Apply>(&node))
+      return std::ranges::all_of(apply->args, [&](const Scalar& arg) { return self(self, arg); });
+    if (const auto* cast = std::get_if<node::Cast>(&node)) return self(self, *cast->arg);
+    return std::holds_alternative<node::Constant>(node);
+  };
+  return !output.forward && is_simple(is_simple, output.value);
+}
+
 class FoldRewrite {
  public:
   FoldRewrite(const FoldLimits& limits, Changes& changes) : limits_(limits), changes_(changes) {}
@@ -55,6 +76,7 @@ class FoldRewrite {
     if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
     auto results = by_inference(out, node);
     if (!results) results = by_evaluation(out, node);
+    if (!results) results = by_one_element(out, node);
     if (results) changes_.emplace_back(fmt::format("{} folded", node.op->name), out.where());
     return results;
   }
@@ -118,6 +140,52 @@ class FoldRewrite {
     return ids;
   }
 
+  /// A result that is too large to be a constant, of operands that are one number each: that of
+  /// their numbers, expanded.
+  std::optional<Rewriter::Results> by_one_element(Rewriter& out, const GraphNode& node) const {
+    const Graph& graph = out.made();
+    const auto outputs = graph.outputs(node);
+    if (node.op->kind() != OpDef::Kind::Core || node.op == op::expand || outputs.size() != 1 ||
+        graph.inputs(node).empty())
+      return std::nullopt;
+    const Type& type = graph.type(outputs[0]);
+    const auto shape = type.is_ranked_tensor() ? static_shape(type) : std::nullopt;
+    if (!shape || (!limits_.rounds && is_float(type.dtype))) return std::nullopt;
+    std::vector<interp::Value> numbers;
+    for (const ValueId id : graph.inputs(node)) {
+      auto number = id.present() ? number_of(graph, id) : std::nullopt;
+      if (!number) return std::nullopt;
+      numbers.emplace_back(*std::move(number));
+    }
+    const auto signature = signature_of(out.known(graph.inputs(node)));
+    if (!signature) return std::nullopt;
+    const Expected<Definition> definition = node.op->define(*node.attrs, *signature);
+    if (!definition || !is_elementwise(definition->outputs[0])) return std::nullopt;
+    const auto results = interp::run_op<double>(*node.op, *node.attrs, numbers, 1, {.threads = 1});
+    if (!results || !results->front().datum.is_tensor()) return std::nullopt;
+    const Tensor& element = results->front().datum.tensor();
+    if (element.count() != 1 || element.dtype != type.dtype) return std::nullopt;
+    const ValueId number = out.constant({.dtype = element.dtype, .bytes = element.bytes});
+    const ValueId sizes = out.constant(Tensor::of<std::int64_t>(
+        DType::I64, {static_cast<std::int64_t>(shape->size())}, std::span(*shape)));
+    return out.emit({.op = op::expand, .attrs = {}, .inputs = {number, sizes}});
+  }
+
+  /// The number that every element of a value is, as a tensor of as many axes.
+  static std::optional<Tensor> number_of(const Graph& graph, ValueId value) {
+    const GraphNode* node = graph.producer(value);
+    const bool is_expanded = node != nullptr && node->op == op::expand;
+    const Tensor* constant = graph.constant(is_expanded ? graph.inputs(*node)[0] : value);
+    if (constant == nullptr || !graph.type(value).is_ranked_tensor() ||
+        constant->dtype == DType::String || !is_uniform(*constant))
+      return std::nullopt;
+    const auto width = static_cast<std::size_t>(byte_width(constant->dtype));
+    Buffer bytes(width);
+    std::memcpy(bytes.data(), constant->bytes.data(), width);
+    const std::vector<std::int64_t> sizes(graph.type(value).shape->size(), 1);
+    return Tensor{constant->dtype, sizes, std::move(bytes).freeze()};
+  }
+
   /// Whether a type has every size that another one has.
   static bool is_as_precise(const Type& type, const Type& other) {
     if (!other.shape) return true;
@@ -149,6 +217,13 @@ class FoldRewrite {
 };
 
 }  // namespace
+
+bool is_uniform(const Tensor& constant) {
+  const auto width = byte_width(constant.dtype);
+  const std::span<const std::byte> bytes = constant.bytes.view();
+  return width > 0 && std::ssize(bytes) >= width &&
+         std::equal(bytes.begin(), bytes.end() - width, bytes.begin() + width);
+}
 
 Rewriter::Rewrite fold_rewrite(const FoldLimits& limits, Changes& changes) {
   return FoldRewrite(limits, changes);

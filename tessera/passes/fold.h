@@ -18,6 +18,9 @@ struct FoldLimits {
   bool rounds = true;
 };
 
+/// Whether all elements of a constant have the same bits; false for none.
+bool is_uniform(const Tensor& constant);
+
 /// Constant folding: evaluates nodes whose operands are constants or sizes, and replaces an if of
 /// known condition by its branch. Random draws are never folded.
 Rewriter::Rewrite fold_rewrite(const FoldLimits& limits, Changes& changes);

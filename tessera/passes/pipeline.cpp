@@ -119,6 +119,21 @@ Expected<Graph> constants(const Graph& graph, const Context& context, Changes&) 
   return context.target->evaluate_constants(graph);
 }
 
+/// Most graphs have nothing to remove, and are not copied. Where constants are assumed, their
+/// content is not known.
+Expected<Graph> neutral(const Graph& graph, const Context& context, Changes& changes) {
+  const Options& options = context.options;
+  if (context.target->assumes_constants) return graph;
+  TESSERA_TRY(const bool may_have, may_have_neutral_operands(graph, options.exact));
+  if (!may_have) return graph;
+  Changes folded;
+  TESSERA_TRY(Rewriter::Rewrite rules,
+              rule_rewrite(
+                  {.exact = options.exact, .projections = true, .disabled = options.disabled_rules},
+                  changes));
+  return Rewriter(graph, {fold_rewrite(fold_limits(options), folded), std::move(rules)}).run();
+}
+
 Expected<Graph> dense_groups_of(const Graph& graph, const Context& context, Changes&) {
   return dense_groups(graph, context.target->machine);
 }
@@ -167,6 +182,9 @@ constexpr Pass kPasses[] = {
     {{"constants", Target, N::Exact, T::Any, "computes constant subgraphs by machine code"},
      constants,
      kWhole},
+    // Composites bring masks that mask nothing and scales of 1.
+    {{"neutral", Target, N::PerRule, T::Any, "removes operators that leave an operand as it is"},
+     neutral},
     {{"dft_to_matmul", Target, N::Reals, T::Any, "Fourier transforms as matmul and conv"},
      plain<dft_to_matmul>},
     {{"conv_transpose_subpixel", Target, N::Reals, T::Any, "sub-pixel decomposition"},

@@ -1,6 +1,7 @@
 #include "tessera/rules/fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "tessera/expr/symbolic_value.h"
@@ -43,10 +44,14 @@ bool Fit::take_sizes(const std::vector<Dim>& wanted, const Tensor& found) {
 bool Fit::is_constant(const Tensor& wanted, const Tensor& found) const {
   const Tensor number = binding_.constant(wanted);
   if (found.dtype != number.dtype) return false;
-  if (!wanted.shape.empty() || !is_float(number.dtype))
+  if (!wanted.shape.empty() || !(is_float(number.dtype) || number.dtype == DType::Bool))
     return found.shape == number.shape && equal(Attr(found), Attr(number));
-  for (std::int64_t i = 0; i < found.count(); ++i)
-    if (number_at(found, i) != number_at(number, 0)) return false;
+  const double value = number_at(number, 0);
+  for (std::int64_t i = 0; i < found.count(); ++i) {
+    const double other = number_at(found, i);
+    // x - 0 is x, and x - (-0) is not where x is -0.
+    if (other != value || std::signbit(other) != std::signbit(value)) return false;
+  }
   return true;
 }
 

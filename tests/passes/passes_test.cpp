@@ -1,8 +1,10 @@
+#include "tessera/machine/machine.h"
 #include "tests/passes/pass_check.h"
 
 namespace tessera {
 namespace {
 
+using testing::expect_graph;
 using testing::expect_pass;
 using testing::expect_same_results;
 using testing::expect_unchanged;
@@ -54,6 +56,23 @@ TEST(Fold, KeepsOutputsThatAreInputsOrConstants) {
 
 TEST(Fold, LeavesWhatWouldGrowTheModel) {
   expect_unchanged({"fold"}, "graph(x: f32[1]) { return mul(x, expand(2.0, [1024, 1024])) }");
+}
+
+TEST(Fold, ComputesOneElementOfTensorsOfOneNumber) {
+  // 2 MB of zeros are not stored.
+  expect_pass({.passes = {"fold"},
+               .before = "graph(x: f32[1]) { m = const bool[1, 2, 1] [1, 1]  "
+                         "a = expand(where(m, 0.0, -inf), [1024, 2, 1024])  return add(x, a) }",
+               .after = "graph(x: f32[1]) { return add(x, expand(const f32[1, 2, 1] [0.0, 0.0], "
+                        "[1024, 2, 1024])) }"});
+  std::string ones;
+  for (int i = 0; i < 1030; ++i) ones += i == 0 ? "1" : ", 1";
+  expect_pass({.passes = {"fold"},
+               .before = fmt::format("graph(x: f32[1030, 1030]) {{ r = const bool[1, 1030] [{0}]  "
+                                     "c = const bool[1030, 1] [{0}]  "
+                                     "return add(x, where(logical_and(r, c), 0.0, -inf)) }}",
+                                     ones),
+               .after = "graph(x: f32[1030, 1030]) { return add(x, expand(0.0, [1030, 1030])) }"});
 }
 
 TEST(Fold, LeavesWeightsOfAByteOrLess) {
@@ -242,6 +261,62 @@ TEST(Algebra, KeepsTheRoundingOfWhatAStepFunctionReads) {
   expect_unchanged({"algebra"}, "graph(x: f32[3]) { return less(div(x, 41.0), 1.0) }");
   expect_unchanged({"algebra"},
                    "graph(x: f32[2, 3]) { return floor(reshape(sub(div(x, 41.0), 1.0), [6])) }");
+}
+
+/// The passes of the stage Target on a graph for this machine.
+passes::Optimized for_this_machine(const Graph& graph, const passes::Options& options) {
+  const machine::Machine host = machine::host();
+  auto result = passes::optimize_for_target(
+      graph, options,
+      {.machine = host, .evaluate_constants = [](const Graph& all) { return Expected(all); }});
+  EXPECT_TRUE(result) << to_string(result.error());
+  return *std::move(result);
+}
+
+/// The graph without operators that a constant makes neutral, and their rules.
+void expect_neutral(std::string_view before, std::string_view after,
+                    const std::vector<std::string>& rules) {
+  const Graph graph = parsed(before);
+  const passes::Optimized result = for_this_machine(graph, only({"neutral"}));
+  expect_graph(result.graph, after);
+  expect_same_results(graph, result.graph);
+  std::vector<std::string> names;
+  for (const passes::Record& record : result.log)
+    for (const passes::Change& change : record.changes) names.push_back(change.what);
+  EXPECT_EQ(names, rules);
+}
+
+TEST(Neutral, DropsAMaskThatMasksNothing) {
+  expect_neutral(
+      "graph(s: f32[1, 2, 3, 3]) { mask = const f32[1, 1, 3, 3] [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "
+      "0.0, 0.0, 0.0]"
+      "  p = softmax(add(s, mask)) {axis=-1}  return where(const bool[1, 1, 3, 1] [0, 0, 0], 0.0, "
+      "p) }",
+      "graph(s: f32[1, 2, 3, 3]) { return softmax(s) {axis=-1} }", {"add_zero", "where_false"});
+}
+
+TEST(Neutral, KeepsWhatGivesTheResultItsShape) {
+  const char* const text =
+      "graph(x: f32[1, 3]) { return where(const bool[2, 1] [1, 1], x, 0.0), add(x, const f32[2, 1] "
+      "[0.0, 0.0]) }";
+  expect_neutral(text, text, {});
+}
+
+TEST(Neutral, KeepsConstantsOfSeveralNumbers) {
+  const char* const text =
+      "graph(x: f32[2]) { return where(const bool[2] [1, 0], x, 0.0), mul(x, [1.0, 2.0]) }";
+  expect_neutral(text, text, {});
+}
+
+TEST(Neutral, ExactKeepsTheSignOfZero) {
+  passes::Options exact = only({"neutral"});
+  exact.exact = true;
+  const auto nodes_of = [&](const char* text) {
+    return for_this_machine(parsed(text), exact).graph.nodes().size();
+  };
+  EXPECT_EQ(nodes_of("graph(x: f32[2]) { return neg(sub(x, const f32[2] [-0.0, -0.0])) }"), 2U);
+  EXPECT_EQ(nodes_of("graph(x: f32[2]) { return neg(add(x, 0.0)) }"), 2U);
+  EXPECT_EQ(nodes_of("graph(x: f32[2]) { return neg(sub(x, const f32[2] [0.0, 0.0])) }"), 1U);
 }
 
 TEST(Pipeline, TakesTheBranchThatIsKnown) {

@@ -247,6 +247,21 @@ TEST(Compile, AttentionUnderAMaskBetweenViews) {
   EXPECT_TRUE(report.steps[0].strategy.starts_with("attention")) << report.steps[0].strategy;
 }
 
+TEST(Compile, AttentionUnderAMaskThatMasksNothing) {
+  // Its body adds the mask and asks which rows see no key; larger masks are computed late.
+  for (const int length : {5, 601}) {
+    const CompileReport report =
+        expect_same(parsed(fmt::format("graph(q: f32[1, 2, {0}, 8]) {{ "
+                                       "m = expand(const bool[1, 1, 1, 1] [1], [1, 1, {0}, {0}])  "
+                                       "return attention(q, q, q, where(m, 0.0, -inf)) }}",
+                                       length)),
+                    {testing::random_f32({1, 2, length, 8}, 1)});
+    ASSERT_EQ(report.steps.size(), 1U);
+    EXPECT_EQ(report.steps[0].what.find("where"), std::string::npos) << report.steps[0].what;
+    EXPECT_EQ(report.steps[0].what.find("add"), std::string::npos) << report.steps[0].what;
+  }
+}
+
 /// A recurrent operator with weights of its own; `more` are further operands and attributes.
 CompileReport expect_recurrent(const std::string& op, int gates, int directions,
                                const std::string& more, const std::string& outputs = "y") {

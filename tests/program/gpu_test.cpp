@@ -113,6 +113,15 @@ TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
                        " }",
                        {3000, 20}),
               of_parts);
+  // So are those of a group that computes more from the sums, and several of one group.
+  EXPECT_THAT(strategy("graph(x: f32[96, 200, 20]) { s = reduce_sum(x, [0, 1]) {keepdims=0}  "
+                       "return s, mul(s, 0.5) }",
+                       {96, 200, 20}),
+              of_parts);
+  EXPECT_THAT(strategy("graph(x: f32[96, 200, 20]) { m = reduce_mean(x, [0, 1]) {keepdims=1}  "
+                       "return reduce_mean(mul(sub(x, m), sub(x, m)), [0, 1]) {keepdims=0}, m }",
+                       {96, 200, 20}),
+              of_parts);
   // A prime number of elements is not split.
   EXPECT_THAT(
       strategy("graph(x: f32[3001, 20]) { return reduce_max(x, [0]) {keepdims=1} }", {3001, 20}),

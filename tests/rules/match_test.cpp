@@ -56,6 +56,12 @@ TEST(Match, TakesATensorOfOneNumberForTheNumberWhereItsShapeDoesNotShow) {
   expect_match({kZero, "graph(x: f32[2, 2]) { return add(x, f32[2] [0, 0]) }"});
   expect_none({kZero, "graph(x: f32[2]) { return add(x, f32[2, 2] [0, 0, 0, 0]) }"});
   expect_none({kZero, "graph(x: f32[2]) { return add(x, f32[2] [0, 1]) }"});
+  expect_none({kZero, "graph(x: f32[2]) { return add(x, f32[2] [0, -0.0]) }"});
+  constexpr std::string_view kTrue =
+      "rule t { source (x: f32[*s]) { return where(const bool[] 1, x, 0.0) } target { return x } }";
+  expect_match({kTrue, "graph(x: f32[2]) { return where(const bool[2] [1, 1], x, 0.0) }"});
+  expect_none({kTrue, "graph(x: f32[2]) { return where(const bool[2] [1, 0], x, 0.0) }"});
+  expect_none({kTrue, "graph(x: f32[2]) { return where(const bool[2, 1] [1, 1], x, 0.0) }"});
 }
 
 TEST(Match, TakesAnyFloatTypeButOneEverywhere) {

@@ -88,6 +88,11 @@ class ProgramStep:
             slots[slot] = result
 
 
+def _parts(result):
+    """The results of a node; those that are not computed are None."""
+    return result if isinstance(result, (tuple, list)) else (result,)
+
+
 def _laid_out(result, layout):
     if layout.order is not None:
         result = result.permute(inverse(layout.order))
@@ -208,10 +213,10 @@ class Plan:
         """Dtypes of the results of matmuls, convolutions and whole layers of them. Batched ones count where there are
         no others: torch traces attention of f16 on a GPU as matmuls of f32."""
         whole_layers = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")
-        for kinds in ((*MATMULS, "convolution", *whole_layers), BATCHED_MATMULS):
+        for kinds in ((*MATMULS, "convolution", "convolution_backward", *whole_layers), BATCHED_MATMULS):
             results = [self._values[node] for node in segment.nodes if packet_name(node.target) in kinds]
             if results:
-                return [(r[0] if isinstance(r, (tuple, list)) else r).dtype for r in results]
+                return [next(part for part in _parts(r) if part is not None).dtype for r in results]
         return []
 
     def _main_device(self):
