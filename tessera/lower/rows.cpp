@@ -6,6 +6,7 @@
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/verify.h"
 
@@ -335,8 +336,9 @@ std::optional<RowsLowering> rows_lowering(const Group& group, const machine::Mac
 
 }  // namespace
 
-Expected<Attempt> lower_rows(const Group& group, const machine::Machine& machine,
+Expected<Attempt> lower_rows(const Group& given, const machine::Machine& machine,
                              const GroupOptions& options) {
+  const Group group = options.exact ? given : without_roundings(given);
   std::optional<RowsLowering> lowering = rows_lowering(group, machine, options);
   return lowering ? lowering->run() : Expected<Attempt>(Attempt{});
 }
