@@ -38,6 +38,19 @@ struct Row {
   bool parameters;  // whether it also loads parameters
 };
 
+/// The GPU starts about one block per cycle, in which its memory moves 2.5 KB: a block moves more.
+constexpr std::int64_t kBlockBytes = 8 << 10;
+/// How often something is taken so that all are at most so many: a power of two.
+int times_within(std::int64_t all, std::int64_t one, int most) {
+  const auto times = static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(all / std::max<std::int64_t>(one, 1), 1, most));
+  return static_cast<int>(std::bit_floor(times));
+}
+
+std::int64_t bytes_of(const Type& tile) {
+  return tile.count() * byte_width(tile.dtype);
+}
+
 /// Rows in parts, for rows that exceed the registers of a block or are unaligned: then parts start
 /// at aligned addresses.
 void cut(RowSchedule& rows, const Row& row) {
@@ -66,7 +79,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   RowSchedule rows;
   rows.any = is_rows(kernel);
   if (!rows.any) return rows;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, moved = 0;  // of a row; loaded and stored by a program for itself
   int width = 1;
   bool parameters = false;  // whether there are tiles that all programs load
   int loads = 0;
@@ -77,17 +90,20 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
         op.code == Code::Pid || std::any_of(op.in.begin(), op.in.end(),
                                             [&](ValueId in) { return by_program.count(in) != 0; });
     if (differs) by_program.insert(op.out.begin(), op.out.end());
+    if (op.code == Code::Vstore) moved += bytes_of(kernel.type(op.in.back()));
     if (op.code != Code::Vload) continue;
     const Type& tile = kernel.type(op.out[0]);
-    if (tile.count() * byte_width(tile.dtype) > bytes) {
+    if (differs) moved += bytes_of(tile);
+    if (bytes_of(tile) > bytes) {
       width = byte_width(tile.dtype);
-      bytes = tile.count() * width;
+      bytes = bytes_of(tile);
       rows.extent = tile.count();
     }
     parameters = parameters || !differs;
     loads += tile.count() > 1 ? 1 : 0;
   }
-  constexpr std::int64_t kKilo = 1024, kWarp = 32, kMostTogether = 8;
+  constexpr std::int64_t kKilo = 1024;
+  constexpr int kMostTogether = 8, kMostPrograms = 16;
   // Vectors of rows of any length are as wide as their alignment.
   std::int64_t access = 16;
   while (bytes % access != 0) access /= 2;
@@ -95,8 +111,9 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
   cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // one warp
-    rows.coarsening =
-        static_cast<int>(std::clamp(32 * kWarp / held, std::int64_t{1}, kMostTogether));
+    rows.coarsening = times_within(2 * kKilo, moved, kMostTogether);
+    rows.programs = std::max(
+        rows.programs, times_within(2 * kBlockBytes - 1, moved * rows.coarsening, kMostPrograms));
     // Each load besides a row and two parameters needs registers of its own.
     if (parameters) rows.registers = 40 + 8 * std::max(0, loads - 3);
     rows.packed = parameters && rows.coarsening > 1;
@@ -120,6 +137,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.packed = !parameters;
     return rows;
   }
+  rows.coarsening = times_within(kBlockBytes - 1, moved, kMostTogether);
   // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
   // accesses each finish at about the same time.
   const auto accesses = [&] {

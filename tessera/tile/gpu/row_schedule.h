@@ -34,6 +34,7 @@ struct RowSchedule {
   int prefetched = 1;  // number of rows prefetched
   int bytes_per_thread = 64;
   int coarsening = 1;  // programs of the grid merged into one: each has a row of the tile
+  int programs = 4;    // of a block, where each is run by one warp
   /// Maximum number of registers per thread, for occupancy; 0: no limit.
   int registers = 0;
   bool packed = false;      // 16-bit elements stay packed in registers until a reduction
