@@ -243,12 +243,13 @@ Expected<Done> Plan::count_threads() {
 
 int Plan::lanes_along(const Extents& shape, int fastest, std::int64_t run) const {
   constexpr int kWarp = 1 << kLaneBits, kLeast = 8;
+  constexpr std::int64_t kMost = 4;     // accesses of a lane to a short row
   constexpr std::int64_t kSector = 32;  // bytes of memory that are accessed at once
   const auto width = widths_.find(shape);
   if (!target_.rows || threads_ != kWarp || width == widths_.end()) return threads_;
-  if (run * width->second >= kChunk) return threads_;
-  const std::int64_t rows =
-      padded_count(shape) / held_extent(shape[static_cast<std::size_t>(fastest)]);
+  const std::int64_t extent = shape[static_cast<std::size_t>(fastest)];
+  if (run * width->second >= kChunk || extent > kMost * kWarp * run) return threads_;
+  const std::int64_t rows = padded_count(shape) / held_extent(extent);
   return power_of_two(std::max(kSector / (run * width->second), kWarp / rows), kLeast, kWarp);
 }
 

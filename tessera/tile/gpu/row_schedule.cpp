@@ -79,7 +79,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   RowSchedule rows;
   rows.any = is_rows(kernel);
   if (!rows.any) return rows;
-  std::int64_t bytes = 0, moved = 0;  // of a row; loaded and stored by a program for itself
+  std::int64_t bytes = 0;
   int width = 1;
   bool parameters = false;  // whether there are tiles that all programs load
   int loads = 0;
@@ -90,10 +90,10 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
         op.code == Code::Pid || std::any_of(op.in.begin(), op.in.end(),
                                             [&](ValueId in) { return by_program.count(in) != 0; });
     if (differs) by_program.insert(op.out.begin(), op.out.end());
-    if (op.code == Code::Vstore) moved += bytes_of(kernel.type(op.in.back()));
+    if (op.code == Code::Vstore) rows.moved += bytes_of(kernel.type(op.in.back()));
     if (op.code != Code::Vload) continue;
     const Type& tile = kernel.type(op.out[0]);
-    if (differs) moved += bytes_of(tile);
+    if (differs) rows.moved += bytes_of(tile);
     if (bytes_of(tile) > bytes) {
       width = byte_width(tile.dtype);
       bytes = bytes_of(tile);
@@ -103,7 +103,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     loads += tile.count() > 1 ? 1 : 0;
   }
   constexpr std::int64_t kKilo = 1024;
-  constexpr int kMostTogether = 8, kMostPrograms = 16;
+  constexpr int kMostTogether = 8;
   // Vectors of rows of any length are as wide as their alignment.
   std::int64_t access = 16;
   while (bytes % access != 0) access /= 2;
@@ -111,9 +111,10 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
   cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // one warp
-    rows.coarsening = times_within(2 * kKilo, moved, kMostTogether);
-    rows.programs = std::max(
-        rows.programs, times_within(2 * kBlockBytes - 1, moved * rows.coarsening, kMostPrograms));
+    // More accesses of a thread are not all under way at once: ptxas spares registers.
+    constexpr std::int64_t kMostAccesses = 16, kWarp = 32;
+    rows.coarsening = std::min(times_within(2 * kKilo, rows.moved, kMostTogether),
+                               times_within(kMostAccesses * kWarp * access, bytes, kMostTogether));
     // Each load besides a row and two parameters needs registers of its own.
     if (parameters) rows.registers = 40 + 8 * std::max(0, loads - 3);
     rows.packed = parameters && rows.coarsening > 1;
@@ -137,7 +138,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.packed = !parameters;
     return rows;
   }
-  rows.coarsening = times_within(kBlockBytes - 1, moved, kMostTogether);
+  rows.coarsening = times_within(kBlockBytes - 1, rows.moved, kMostTogether);
   // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
   // accesses each finish at about the same time.
   const auto accesses = [&] {
@@ -158,6 +159,12 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.registers = row_bytes / width <= 32 ? 0 : 80;
   }
   return rows;
+}
+
+int programs_of_block(const RowSchedule& rows) {
+  constexpr int kLeast = 4, kMost = 16;
+  const std::int64_t bytes = rows.moved * rows.coarsening;
+  return std::max(kLeast, times_within(2 * kBlockBytes - 1, bytes, kMost));
 }
 
 void gather_reductions(Kernel& kernel) {

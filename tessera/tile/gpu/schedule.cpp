@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostStages = 8, kLeastSpecializedStages = 3;
 constexpr int kMostSpecializedThreads =
     256;  // more threads per program leave too few registers for each
-constexpr int kWarp = 32, kProgramsOfABlock = 4, kMostRowsOfABlock = 16;
+constexpr int kWarp = 32, kProgramsOfABlock = 4;
 
 int most_stages(const Options& options) {
   return std::min(std::max(options.stages, options.more_stages), kMostStages);
@@ -165,7 +165,6 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
     if (const auto coarse = rows.any ? coarsen(kernel, rows.coarsening) : std::nullopt) {
       kernel = simplify(*coarse);
     } else {
-      rows.programs = std::min(rows.programs * rows.coarsening, kMostRowsOfABlock);
       rows.coarsening = 1;
     }
   }
@@ -185,7 +184,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   // its own part of the shared memory.
   const bool small = !options.block_per_program && made->plan->threads() == kWarp && !made->cut;
   made->mapping = {.programs = !small     ? 1
-                               : rows.any ? rows.programs
+                               : rows.any ? programs_of_block(rows)
                                           : kProgramsOfABlock,
                    .coarsening = rows.coarsening,
                    .persistent = options.persistent && rows.persistent,

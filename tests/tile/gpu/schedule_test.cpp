@@ -225,9 +225,10 @@ TEST(GpuSchedule, BlocksOfShortRowsMoveSomeKilobytes) {
   EXPECT_THAT(sums(70), HasSubstr("a block of 256 threads: 8 programs, one warp each\n"));
   EXPECT_THAT(sums(70), HasSubstr("8 programs merged"));
   EXPECT_THAT(sums(70), HasSubstr("threads [1:1-3 0:0-1]"));
-  EXPECT_THAT(sums(301), HasSubstr("a block of 256 threads: 8 programs, one warp each\n"));
-  EXPECT_THAT(sums(301), HasSubstr("2 programs merged"));
-  EXPECT_THAT(sums(301), HasSubstr("threads [1:0-3 0:0]"));
+  EXPECT_THAT(sums(97), HasSubstr("4 programs merged"));
+  EXPECT_THAT(sums(97), HasSubstr("threads [1:0-3 0:0]"));
+  EXPECT_THAT(sums(301), HasSubstr("a block of 512 threads: 16 programs, one warp each\n"));
+  EXPECT_THAT(sums(301), Not(HasSubstr("merged")));
   // A row in a warp or more.
   EXPECT_THAT(sums(512), HasSubstr("threads [1:3-7]"));
   EXPECT_THAT(sums(700), HasSubstr("a block of 64 threads: one program\n"));
