@@ -51,6 +51,22 @@ std::int64_t bytes_of(const Type& tile) {
   return tile.count() * byte_width(tile.dtype);
 }
 
+/// Whether there may be so many rows: no view has fewer along the axis that the program selects.
+bool has_many_programs(const Kernel& kernel) {
+  constexpr std::int64_t kMany = 4096;  // some on each scheduler of 132 multiprocessors
+  std::set<ValueId> programs;
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    if (op.code == Code::Pid && op.ints[0] == 0) programs.insert(op.out[0]);
+    if (op.code != Code::Vload && op.code != Code::Vstore) continue;
+    const Extents& extents = kernel.type(op.in[0]).shape;
+    for (std::size_t axis = 0; axis < extents.size(); ++axis)
+      if (programs.contains(op.in[1 + axis]) && extents[axis] != kDynamic && extents[axis] < kMany)
+        return false;
+  }
+  return true;
+}
+
 /// Rows in parts, for rows that exceed the registers of a block or are unaligned: then parts start
 /// at aligned addresses.
 void cut(RowSchedule& rows, const Row& row) {
@@ -109,6 +125,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
   while (bytes % access != 0) access /= 2;
   access = std::max<std::int64_t>(access, width);
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  rows.many = has_many_programs(kernel);
   cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // one warp
     // More accesses of a thread are not all under way at once: ptxas spares registers.
@@ -138,7 +155,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.packed = !parameters;
     return rows;
   }
-  rows.coarsening = times_within(kBlockBytes - 1, rows.moved, kMostTogether);
+  if (rows.many) rows.coarsening = times_within(kBlockBytes - 1, rows.moved, kMostTogether);
   // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
   // accesses each finish at about the same time.
   const auto accesses = [&] {
@@ -164,6 +181,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
 int programs_of_block(const RowSchedule& rows) {
   constexpr int kLeast = 4, kMost = 16;
   const std::int64_t bytes = rows.moved * rows.coarsening;
+  if (!rows.many) return kLeast;
   return std::max(kLeast, times_within(2 * kBlockBytes - 1, bytes, kMost));
 }
 

@@ -36,6 +36,9 @@ struct RowSchedule {
   int bytes_per_thread = 64;
   int coarsening = 1;      // programs of the grid merged into one: each has a row of the tile
   std::int64_t moved = 0;  // bytes that a program loads and stores for itself
+  /// Whether there are many more programs than fit on the GPU, as far as the views tell: few ones
+  /// are spread over all SMs.
+  bool many = true;
   /// Maximum number of registers per thread, for occupancy; 0: no limit.
   int registers = 0;
   bool packed = false;      // 16-bit elements stay packed in registers until a reduction

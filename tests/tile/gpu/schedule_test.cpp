@@ -234,6 +234,18 @@ TEST(GpuSchedule, BlocksOfShortRowsMoveSomeKilobytes) {
   EXPECT_THAT(sums(700), HasSubstr("a block of 64 threads: one program\n"));
   EXPECT_THAT(sums(700), HasSubstr("4 programs merged"));
   EXPECT_THAT(sums(4096), Not(HasSubstr("merged")));
+  // Few rows have all multiprocessors.
+  const auto few = [](int rows, int columns) {
+    return decided(fmt::format(R"(kernel sums(x: view f16[{0}, {1}], out: view f16[{0}]) {{
+      t: f32[1, {1}] = cast(vload(x, pid(), 0): f16[1, {1}])
+      vstore(out, pid(), cast(reduce(t) {{fn = add, axis = 1}}): f16[1])
+    }})",
+                               rows, columns),
+                   kLooping);
+  };
+  EXPECT_THAT(few(200, 700), Not(HasSubstr("merged")));
+  EXPECT_THAT(few(20000, 700), HasSubstr("4 programs merged"));
+  EXPECT_THAT(few(200, 301), HasSubstr("a block of 128 threads: 4 programs, one warp each\n"));
 }
 
 TEST(GpuSchedule, LongRowsAreCutIntoParts) {
