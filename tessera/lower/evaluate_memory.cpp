@@ -283,8 +283,7 @@ void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Va
   if (units)
     for (const UnitIndex& unit : *units)
       if (unit.axis >= 0) axes.push_back(unit.axis);
-  if (drops_outside && !axes.empty() && axes.size() == extents_.size() &&
-      b_.type(into.param).is_view()) {
+  if (drops_outside && units && axes.size() == extents_.size() && b_.type(into.param).is_view()) {
     Extents shape;
     std::vector<Id> offsets;
     for (const UnitIndex& unit : *units) {

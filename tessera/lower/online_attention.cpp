@@ -1,6 +1,7 @@
 #include "tessera/lower/online_attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -93,6 +94,47 @@ std::optional<BlankRows> blank_rows(const Scalar& weights, const OnlineReduction
   return BlankRows{select->args[0], select->args[2]};
 }
 
+/// Number of a constant.
+std::optional<double> number_of(const Scalar& scalar) {
+  const auto* constant = std::get_if<node::Constant>(&scalar.node());
+  if (constant == nullptr || constant->sort != Sort::Value) return std::nullopt;
+  return constant->number;
+}
+bool is_lowest(const Scalar& scalar) {
+  return number_of(scalar) == -std::numeric_limits<double>::infinity();
+}
+/// A number below infinity, or -inf by a condition.
+bool is_low(const Scalar& scalar) {
+  if (const auto number = number_of(scalar))
+    return *number < std::numeric_limits<double>::infinity();
+  const auto* apply = std::get_if<node::Apply>(&scalar.node());
+  return apply != nullptr && apply->fn == Fn::Select && is_low(apply->args[1]) &&
+         is_low(apply->args[2]);
+}
+bool is_positive(const Scalar& scalar) {
+  const auto number = number_of(scalar);
+  return number && *number > 0 && std::isfinite(*number);
+}
+
+/// Whether a value is -inf where this sum is.
+bool keeps_lowest(const Scalar& value, const Fold& sum) {
+  if (const auto* component = std::get_if<node::Component>(&value.node()))
+    return component->fold.get() == &sum;
+  const auto* apply = std::get_if<node::Apply>(&value.node());
+  if (apply == nullptr) return false;
+  const auto keeps = [&](std::size_t i) { return keeps_lowest(apply->args[i], sum); };
+  switch (apply->fn) {
+    case Fn::Add:
+      return (keeps(0) && is_low(apply->args[1])) || (keeps(1) && is_low(apply->args[0]));
+    case Fn::Mul:
+      return (keeps(0) && is_positive(apply->args[1])) || (keeps(1) && is_positive(apply->args[0]));
+    case Fn::Div: return keeps(0) && is_positive(apply->args[1]);
+    case Fn::Select:
+      return (keeps(1) || is_lowest(apply->args[1])) && (keeps(2) || is_lowest(apply->args[2]));
+    default: return false;
+  }
+}
+
 /// Looks for conditions without which the scores are -inf.
 class VisibilityConditions {
  public:
@@ -114,12 +156,6 @@ class VisibilityConditions {
 
  private:
   std::int64_t extent(int loop) const { return form_.extents[static_cast<std::size_t>(loop)]; }
-  static bool is_lowest(const Scalar& scalar) {
-    const auto* constant = std::get_if<node::Constant>(&scalar.node());
-    return constant != nullptr && constant->sort == Sort::Value &&
-           constant->number == -std::numeric_limits<double>::infinity();
-  }
-
   void visit(const Scalar& scores) {
     const auto* apply = std::get_if<node::Apply>(&scores.node());
     if (apply == nullptr) return;
@@ -180,6 +216,10 @@ class VisibilityConditions {
 
 VisibleKeys visible_keys(const AttentionForm& form) {
   return VisibilityConditions(form).of(form.scores.stage->output.value);
+}
+
+bool keeps_lowest(const AttentionForm& form) {
+  return keeps_lowest(form.scores.stage->output.value, *form.scores.fold);
 }
 
 std::optional<OnlineAttention> online_attention(const AttentionForm& form) {

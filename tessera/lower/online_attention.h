@@ -36,6 +36,9 @@ struct VisibleKeys {
 };
 /// Causal masks and sliding windows that are written as conditions on positions.
 VisibleKeys visible_keys(const AttentionForm& form);
+/// Whether a sum of -inf makes a score of -inf: then a key that is not visible may be masked in the
+/// sum of the first matmul, before anything else is computed of it.
+bool keeps_lowest(const AttentionForm& form);
 
 /// None where a reduction cannot follow the rows that it reads.
 std::optional<OnlineAttention> online_attention(const AttentionForm& form);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tessera/lower/attention_kernel.h"
@@ -14,6 +15,8 @@ namespace tessera::lower {
 /// Tile of scores of a program.
 struct ScoreTile {
   std::int64_t rows = 1, keys = 1;
+  /// Tiles that all rows see whole have a loop of their own, before the others.
+  bool whole_first = false;
 };
 
 /// A program holds a tile of scores at a time; reductions go on from tile to tile.
@@ -24,13 +27,15 @@ class OnlineKernel : public AttentionKernel {
       : AttentionKernel(group, form, tile.rows, products),
         online_(online),
         visible_(visible_keys(form)),
-        keys_(tile.keys) {
+        keys_(tile.keys),
+        is_asked_(!tile.whole_first && keeps_lowest(form)) {
     outside_ = online.outside;
     blank_ = online.blank;
     // Rows that see more keys come first, so that programs end at about the same time.
     last_rows_first_ = std::ranges::any_of(
         visible_.last, [](const KeyBound& bound) { return bound.row_factor > 0; });
-    for (const KeyBound& bound : visible_.last) last_conditions_.push_back(bound.condition);
+    for (const auto* bounds : {&visible_.last, &visible_.first})
+      for (const KeyBound& bound : *bounds) conditions_.push_back(bound.condition);
   }
 
  private:
@@ -52,43 +57,47 @@ class OnlineKernel : public AttentionKernel {
     }
   };
 
-  /// Tiles of keys: where they begin, how far they reach, and whether all of them are visible.
+  /// Which keys of a tile are visible: all, some, or what `visible_from_` and `visible_to_` say.
+  enum class Visible : std::uint8_t { All, Some, Asked };
+  /// Tiles of keys: where they begin, how far they reach.
   struct Tiles {
     Position at = {};
     Range range = {};
-    bool all_visible = true;
+    Visible visible = Visible::All;
   };
 
-  /// The second matmul, tile by tile: first tiles that all rows see whole, then the others.
+  /// The second matmul, tile by tile. Where keys are masked in the sums of the first matmul, in one
+  /// loop, which asks whether all rows see a whole tile; else first such tiles, then the others.
   Value attend(Id queries) override {
     const std::int64_t keys = extent(form_.key), whole = keys / keys_ * keys_;
     key_range_ = {0, keys - 1};
     Partials partials = initial();
     if (e_.error()) return {};
-    const auto loop = [&](Id from, Id to, Range range, bool all_visible) {
+    const auto loop = [&](Id from, Id to, Range range, Visible visible) {
       const auto opened = b_.open_for(from, to, b_.index(keys_), partials.all());
       e_.push_scope();
       partials = after_tile(queries, Partials::of(opened.carried),
-                            {scalar_position(opened.index), range, all_visible});
+                            {scalar_position(opened.index), range, visible});
       e_.pop_scope();
       partials = Partials::of(b_.close_for(partials.all()));
     };
     if (!visible_.last.empty() || !visible_.first.empty()) {
       const Id zero = b_.index(0);
       const Id from = visible_.first.empty() ? zero : first_tile();
+      if (is_asked_) find_visible(keys);
       Id middle = from;
-      if (visible_.first.empty() && whole > 0) {
+      if (visible_.first.empty() && whole > 0 && !is_asked_) {
         middle = last_tile(whole);
-        loop(from, middle, {0, whole - 1}, true);
+        loop(from, middle, {0, whole - 1}, Visible::All);
       }
       const Id end = last_key(keys);
       const std::int64_t most = ceil_div(keys, keys_) * keys_ - 1;
-      loop(middle, end, {0, most}, false);
+      loop(middle, end, {0, most}, is_asked_ ? Visible::Asked : Visible::Some);
     } else {
       if (whole == keys_)
         partials = after_tile(queries, partials, {{}, {0, keys_ - 1}});
       else if (whole > 0)
-        loop(b_.index(0), b_.index(whole), {0, whole - 1}, true);
+        loop(b_.index(0), b_.index(whole), {0, whole - 1}, Visible::All);
       if (whole < keys)
         partials =
             after_tile(queries, partials, {Position::constant(whole), {whole, whole + keys_ - 1}});
@@ -110,6 +119,43 @@ class OnlineKernel : public AttentionKernel {
     return b_.map(tile::Function::Max,
                   {b_.index(low), b_.map(tile::Function::Min, {at, b_.index(high)})});
   }
+  /// Keys from `visible_from_` to below `visible_to_` are visible to all rows of the program.
+  void find_visible(std::int64_t keys) {
+    visible_from_ = b_.index(0);
+    visible_to_ = b_.index(keys);
+    for (const KeyBound& bound : visible_.first)
+      visible_from_ =
+          b_.map(tile::Function::Max, {visible_from_, bound_at(bound, true, bound.rest.high)});
+    for (const KeyBound& bound : visible_.last)
+      visible_to_ =
+          b_.map(tile::Function::Min, {visible_to_, bound_at(bound, false, bound.rest.low + 1)});
+  }
+  /// The sums of the scores, -inf for keys that are not visible.
+  Value masked(const Value& sums, const Tiles& tiles, const std::vector<tile::Nest::Axis>& guards) {
+    if (e_.error()) return sums;
+    const Id begin = e_.id_of({.sort = Sort::Integer, .position = tiles.at});
+    const Id is_whole =
+        b_.map(tile::Function::And,
+               {b_.map(tile::Function::LessEqual, {visible_from_, begin}),
+                b_.map(tile::Function::LessEqual, {b_.add(begin, b_.index(keys_)), visible_to_})});
+    const auto as_they_are = [&] { return std::vector<Id>{*sums.id}; };
+    const auto with_mask = [&] {
+      set_axes(form_.row, form_.key);
+      enter(form_.scores);
+      std::optional<Id> all = e_.guard(guards);
+      for (const Scalar& condition : conditions_) {
+        const Id one = e_.full(e_.evaluate(condition));
+        all = all ? b_.map(tile::Function::And, {e_.full({.sort = Sort::Bool, .id = *all}), one})
+                  : one;
+      }
+      e_.pop_scope();
+      const Id lowest =
+          b_.constant(tile::Type(b_.type(*sums.id)), -std::numeric_limits<double>::infinity());
+      return std::vector<Id>{b_.map(tile::Function::Select, {*all, *sums.id, lowest})};
+    };
+    return {.sort = Sort::Value, .id = b_.if_else(is_whole, as_they_are, with_mask)[0]};
+  }
+
   /// One behind the last key that a row sees.
   Id last_key(std::int64_t keys) {
     Id end = b_.index(keys);
@@ -153,8 +199,9 @@ class OnlineKernel : public AttentionKernel {
     if (tiles.range.high >= extent(form_.key))
       guards.push_back({{}, extent(form_.key), false, index_of(name_of(form_.key))});
     const Id keys = factor(form_.scores, form_.keys, form_.inner, form_.key);
-    hold(form_.scores, product(queries, keys),
-         tiles.all_visible ? last_conditions_ : std::vector<Scalar>{});
+    Value sums = product(queries, keys);
+    if (tiles.visible == Visible::Asked) sums = masked(sums, tiles, std::exchange(guards, {}));
+    hold(form_.scores, sums, tiles.visible == Visible::Some ? std::vector<Scalar>{} : conditions_);
     Partials now = before;
     for (std::size_t i = 0; i < form_.between.size() && !e_.error(); ++i) {
       const AttentionStage& stage = form_.between[i];
@@ -267,8 +314,10 @@ class OnlineKernel : public AttentionKernel {
 
   const OnlineAttention& online_;
   const VisibleKeys visible_;
-  std::vector<Scalar> last_conditions_;  // hold for all rows of a program where tiles are visible
+  std::vector<Scalar> conditions_;  // hold where keys are visible
+  Id visible_from_ = 0, visible_to_ = 0;
   const std::int64_t keys_;
+  const bool is_asked_;      // whether a tile is visible to all rows
   Position key_block_ = {};  // where the tile of keys begins
   Range key_range_ = {};
 };

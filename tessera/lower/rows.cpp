@@ -6,6 +6,7 @@
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 #include "tessera/tile/verify.h"
 
@@ -333,10 +334,23 @@ std::optional<RowsLowering> rows_lowering(const Group& group, const machine::Mac
                                      machine, options);
 }
 
+/// Whether a small difference of a number may become a large one of a result, as in a quantization.
+bool is_discrete(const Group& group) {
+  return std::ranges::any_of(group.stages, [](const Stage& stage) {
+    bool rounds = !is_float(stage.output.dtype);
+    for_each_within(stage.output.value, [&](const Scalar& part) {
+      const auto* apply = std::get_if<node::Apply>(&part.node());
+      rounds = rounds || (apply != nullptr && (apply->fn == Fn::Round || apply->fn == Fn::Floor));
+    });
+    return rounds;
+  });
+}
+
 }  // namespace
 
-Expected<Attempt> lower_rows(const Group& group, const machine::Machine& machine,
+Expected<Attempt> lower_rows(const Group& given, const machine::Machine& machine,
                              const GroupOptions& options) {
+  const Group group = options.exact || is_discrete(given) ? given : without_roundings(given);
   std::optional<RowsLowering> lowering = rows_lowering(group, machine, options);
   return lowering ? lowering->run() : Expected<Attempt>(Attempt{});
 }

@@ -91,6 +91,7 @@ struct Machine {
   bool is_dependent = false;                                       // the grid before may still run
   std::vector<std::pair<std::uint64_t, std::uint64_t>> constants;  // memory that no grid writes
   bool eager = false;                         // copies happen as early as they may
+  bool is_shared_block = false;               // warps run programs of their own
   std::map<std::uint64_t, Meeting> meetings;  // by address
   std::int64_t program[3] = {}, programs[3] = {};
   void (*kernel)(const std::uint64_t*) = nullptr;
@@ -443,6 +444,9 @@ void access(std::uint64_t address, std::uint32_t bytes, bool writes, bool is_glo
   const LastAccesses::Access now = {machine->epoch, machine->warp_epochs[thread / kWarp], thread};
   const auto races = [&](const LastAccesses::Access& earlier) {
     if (earlier.epoch != now.epoch || earlier.thread == thread) return false;
+    // What programs do to each other is for them to order, by atomics.
+    if (is_global && machine->is_shared_block && earlier.thread / kWarp != thread / kWarp)
+      return false;
     return earlier.thread / kWarp != thread / kWarp || earlier.warp_epoch == now.warp_epoch;
   };
   auto* line = &machine->accesses[address / kLine];
@@ -747,6 +751,7 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   state.words = words.data();
   state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));
   state.is_dependent = options.ptx.programmatic_launch;
+  state.is_shared_block = made.side_by_side > 1;
   for (std::size_t i = 0; i < options.ptx.constants.size(); ++i)
     if (options.ptx.constants[i]) {
       // With the rest of the chunks of 16 bytes that unaligned vectors are combined from.

@@ -133,6 +133,27 @@ TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
   EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
 }
 
+// Each has its part of the shared memory: results of rows that share a warp are exchanged there.
+TEST(PtxRows, WarpsOfABlockExchangeOnTheirOwn) {
+  for (const std::int64_t n : {64, 70, 301, 333, 512, 700, 1500}) {
+    const tile::Kernel kernel =
+        parsed(fmt::format(R"(kernel sums(x: view f16[?, {0}], out: view f16[?]) {{
+      t: f32[1, {0}] = cast(vload(x, pid(), 0): f16[1, {0}])
+      vstore(out, pid(), cast(reduce(t) {{fn = add, axis = 1}}): f16[1])
+    }})",
+                           n));
+    const auto compiled = ptx_of(kernel, {.persistent = true});
+    ASSERT_TRUE(compiled) << to_string(compiled.error());
+    if (n <= 512) {
+      EXPECT_GE(compiled->threads, 128);
+      EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
+    }
+    for (const std::int64_t rows : {1, 70})
+      expect_emulated(kernel, TestArguments(1).view(DType::F16, {rows, n}).view(DType::F16, {rows}),
+                      {rows, 1, 1}, 4e-3, {.persistent = true});
+  }
+}
+
 // Two blocks are emulated, with several rows each.
 TEST(PtxRows, BlocksGoOnWithTheNextRows) {
   const PtxOptions looping = {.persistent = true},

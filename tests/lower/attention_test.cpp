@@ -177,6 +177,21 @@ INSTANTIATE_TEST_SUITE_P(
          "bhje",
          "bhie",
          "select(j <= i, S * 0.5, -inf)"},
+        {"KeysUpToTheQueryWithABias",
+         {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 45}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "select(j <= i + 8, S * 0.5 + bias[h, i, j], -inf)",
+         {{"bias", DType::F32, {2, 37, 45}}}},
+        {"KeysUpToTheQueryOfNegativeScores",
+         {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 37}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "select(j <= i, S * -0.5, -inf)"},
         {"KeysAWindowBehindTheQuery",
          {{'b', 1}, {'h', 2}, {'i', 301}, {'j', 311}, {'d', 8}, {'e', 8}},
          "bhid",
@@ -281,6 +296,34 @@ TEST(AttentionGroups, WeightsThatFollowNoExponentialAreNotOnline) {
   EXPECT_EQ(code.error().id, "schedule-illegal");
   for (const ScheduleCandidate& one : attention_space(attention_group(c), machine::host(), {}))
     EXPECT_EQ(std::get<AttentionSchedule>(one.schedule).keys, 0);
+}
+
+/// Loops of the kernel for tiles of so many keys.
+int loops_of(const AttentionCase& c, std::int64_t keys) {
+  const auto code = lower_attention(attention_group(c), machine::host(), with_keys(c, keys));
+  EXPECT_TRUE(code && *code);
+  if (!code || !*code) return 0;
+  int loops = 0;
+  const tile::Kernel& kernel = (*code)->kernels[0].kernel;
+  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+    loops += kernel.ops[id].code == tile::Code::For ? 1 : 0;
+  });
+  return loops;
+}
+
+// The copies of keys and values of one loop overlap with its matmuls; another loop begins anew.
+TEST(AttentionGroups, AMaskNeedsNoLoopOfItsOwn) {
+  AttentionCase c{"", {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 37}, {'d', 8}, {'e', 8}}};
+  for (const char* score :
+       {"select(j <= i, S * 0.5, -inf)", "S / 8.0 + select(j <= i && i < j + 20, 0.0, -inf)"}) {
+    c.score = score;
+    EXPECT_EQ(loops_of(c, 8), 1) << score;
+  }
+  // A sum of -inf is another score here.
+  for (const char* score : {"select(j <= i, S * -0.5, -inf)", "select(j <= i, tanh(S), -inf)"}) {
+    c.score = score;
+    EXPECT_EQ(loops_of(c, 8), 2) << score;
+  }
 }
 
 TEST(AttentionGroups, ProductsMayBeOfBf16) {

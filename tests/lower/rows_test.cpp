@@ -141,6 +141,31 @@ TEST(Rows, TheLargestAndItsPlace) {
                lower_rows);
 }
 
+// Roundings between the operations of a graph, but not those that a quantization would show.
+TEST(Rows, RoundOnceWhereNumbersAreReals) {
+  const auto roundings = [](const char* result, const GroupOptions& options) {
+    Group group{.results = {"out"}};
+    group.stages = staged(
+        {{"x", DType::F16, {8, 64}}},
+        {"define(x: f16[#a, #b]) { m: f16[a] = max_of(b) x[a, b] }",
+         fmt::format("define(x: f16[#a, #b], m: f16[#a]) {{ out: f16[a, b] = {} }}", result)});
+    const auto code = lower_rows(group, machine::host(), options);
+    EXPECT_TRUE(code && *code);
+    if (!code || !*code) return 0;
+    const tile::Kernel& kernel = (*code)->kernels[0].kernel;
+    int casts = 0;
+    tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+      const tile::Operation& op = kernel.ops[id];
+      casts += op.code == tile::Code::Cast && kernel.type(op.out[0]).dtype == DType::F16 ? 1 : 0;
+    });
+    return casts;
+  };
+  const char* scaled = "f16(f16(x[a, b] - m[a]) * 0.3)";
+  EXPECT_LT(roundings(scaled, {}), roundings(scaled, {.exact = true}));
+  const char* quantized = "round(f16(f16(x[a, b] - m[a]) * 30.0))";
+  EXPECT_EQ(roundings(quantized, {}), roundings(quantized, {.exact = true}));
+}
+
 TEST(Rows, LeavesProductsOfMatricesAndPlainSumsToOthers) {
   EXPECT_FALSE(expect_group(
       {"matmul and sum",

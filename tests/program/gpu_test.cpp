@@ -254,6 +254,25 @@ TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
   EXPECT_TRUE(report.interpreted.empty());
 }
 
+// Tiles of keys that are visible, in part, or not there.
+TEST(GpuProgram, AttentionToEarlierKeys) {
+  for (const std::int64_t width : {64, 128}) {
+    const std::int64_t queries = 200, keys = 300;
+    const std::string text = fmt::format(
+        "graph(q: f32[1, {0}, {2}], k: f32[1, {1}, {2}], v: f32[1, {1}, {2}]) {{ "
+        "return attention(q, k, v) {{is_causal=1, q_num_heads=1, kv_num_heads=1}} }}",
+        queries, keys, width);
+    const CompileReport report =
+        expect_same_on_gpu({text,
+                            {random_f32({1, queries, width}, 1), random_f32({1, keys, width}, 2),
+                             random_f32({1, keys, width}, 3)},
+                            1,
+                            {.contraction_dtype = DType::F16},
+                            1e-2});
+    EXPECT_TRUE(report.interpreted.empty());
+  }
+}
+
 TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
   for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
     const CompileReport report = expect_same_on_gpu(

@@ -12,17 +12,18 @@
 
 namespace tessera::codegen::ptx {
 
-Block::Block(llvm::Function& function, int threads, bool several)
+Block::Block(llvm::Function& function, int threads, std::optional<std::int64_t> own_bytes)
     : ir(function.getContext()), function_(&function), threads_(threads) {
   auto* entry = llvm::BasicBlock::Create(ir.getContext(), "entry", function_);
   auto* start = llvm::BasicBlock::Create(ir.getContext(), "start", function_);
   ir.SetInsertPoint(entry);
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  if (several) {
+  if (own_bytes) {
     // Tells the compiler that the value is uniform over a warp.
     which_ = intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
                        {i32(-1), ir.CreateLShr(thread_, i32(kLaneBits)), i32(0), i32(31)});
     thread_ = ir.CreateAnd(thread_, i32((1 << kLaneBits) - 1));
+    if (*own_bytes > 0) own_ = ir.CreateMul(which_, i32(*own_bytes));
   }
   entry_end_ = ir.CreateBr(start);
   ir.SetInsertPoint(start);

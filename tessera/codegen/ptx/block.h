@@ -30,9 +30,9 @@ using tile::gpu::shared_room;
 /// shared memory.
 class Block {
  public:
-  /// `threads` run one program. `several`: other programs run in other warps of the block, so that
-  /// a program's threads are one warp and use no shared memory.
-  Block(llvm::Function& function, int threads, bool several = false);
+  /// `threads` run one program. `own_bytes`: other programs run in other warps of the block, a warp
+  /// each, and each has so many bytes of shared memory.
+  Block(llvm::Function& function, int threads, std::optional<std::int64_t> own_bytes = {});
 
   llvm::IRBuilder<> ir;
 

@@ -10,7 +10,9 @@ namespace gpu = tile::gpu;
 BlockWriter::BlockWriter(const gpu::ScheduledKernel& scheduled, const PtxOptions& options,
                          llvm::Function& function)
     : scheduled_(scheduled),
-      block_(function, scheduled.plan->threads(), scheduled.mapping.programs > 1),
+      block_(function, scheduled.plan->threads(),
+             scheduled.mapping.programs > 1 ? std::optional(scheduled.program.shared.own_bytes)
+                                            : std::nullopt),
       context_{scheduled, options, block_, values_},
       facts_(scheduled.planned->kernel, options),
       evaluator_(context_),

@@ -25,10 +25,6 @@ llvm::Value* PersistentWriter::own_slot(const tile::gpu::PrefetchBuffer& buffer,
                                   block_.i32(buffer.offset + reg / place.run * line));
   if (!buffer.is_fixed && values_.slot != nullptr)
     at = ir_.CreateAdd(at, ir_.CreateMul(values_.slot, block_.i32(buffer.slot)));
-  if (block_.which() != nullptr) {
-    const std::int64_t bytes = place.layout.registers() / place.run * line;
-    at = ir_.CreateAdd(at, ir_.CreateMul(block_.which(), block_.i32(bytes)));
-  }
   return block_.shared(at);
 }
 

@@ -198,7 +198,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                   const PtxOptions& options) {
   TESSERA_TRY(const auto scheduled, schedule_for_ptx(given, options));
   PtxModule result{.module = std::make_unique<llvm::Module>(scheduled->kernel.name, context),
-                   .kernel = {}};
+                   .kernel = {},
+                   .side_by_side = scheduled->mapping.programs};
   result.module->setTargetTriple(kTriple);
   result.module->setDataLayout(target_of(options.target).createDataLayout());
   ptx::BlockWriter(*scheduled, options, declared(*result.module, *scheduled)).write();

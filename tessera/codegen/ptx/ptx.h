@@ -111,7 +111,8 @@ Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options
 /// intrinsics.
 struct PtxModule {
   std::unique_ptr<llvm::Module> module;
-  PtxKernel kernel;  // without text
+  PtxKernel kernel;      // without text
+  int side_by_side = 1;  // programs of a block, each of which is run by a warp
 };
 Expected<PtxModule> ptx_module_of(const tile::Kernel& kernel, llvm::LLVMContext& context,
                                   const PtxOptions& options = {});

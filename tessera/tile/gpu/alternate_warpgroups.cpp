@@ -22,10 +22,13 @@ const T* as(const Instruction& instruction) {
 /// Whether the threads of a warp execute an instruction without the others of the block.
 bool is_of_warps(const Instruction& instruction) {
   if (const auto* convert = as<Convert>(instruction)) return !convert->through;
+  if (const auto* branch = as<Branch>(instruction))  // all threads take the same one
+    return std::ranges::all_of(branch->then, is_of_warps) &&
+           std::ranges::all_of(branch->otherwise, is_of_warps);
   return as<Compute>(instruction) != nullptr || as<ReduceInThread>(instruction) != nullptr ||
          as<ReduceInWarp>(instruction) != nullptr || as<ReduceResult>(instruction) != nullptr ||
          as<RenameBuffer>(instruction) != nullptr || as<AddressView>(instruction) != nullptr ||
-         as<LoadView>(instruction) != nullptr;
+         as<LoadView>(instruction) != nullptr || as<Yield>(instruction) != nullptr;
 }
 
 /// A loop that can alternate: where its parts are.
@@ -107,7 +110,7 @@ class LoopMatcher {
     if (const auto* convert = as<Convert>(instruction)) return convert->value == id;
     if (const auto* reduce = as<ReduceInThread>(instruction)) return reads_of(reduce->op);
     if (const auto* load = as<LoadView>(instruction)) return reads_of(load->op);
-    return false;
+    return as<Branch>(instruction) != nullptr;
   }
 
   const PlannedKernel& planned_;

@@ -29,9 +29,9 @@ Expected<BlockProgram> BlockLowering::run() {
     lower(kernel_.body);
   });
   if (error_) return *error_;
-  program.shared = {.bytes = shared_.bytes() + more_bytes_,
-                    .own_bytes = own_bytes_,
-                    .exchanges = shared_.has_exchanges()};
+  program.shared = {.bytes = shared_.bytes() + more_bytes_, .own_bytes = own_bytes_};
+  if (mapping_.programs > 1)
+    program.shared = {.bytes = shared_.bytes() * mapping_.programs, .own_bytes = shared_.bytes()};
   return program;
 }
 

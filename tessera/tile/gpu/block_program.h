@@ -430,10 +430,10 @@ struct Instruction : AnyInstruction {
   ~Instruction();
 };
 
-/// Shared memory of a block.
+/// Shared memory of a block. `own_bytes`: of each of its programs, where it runs several, or of
+/// each consumer group beyond the common part.
 struct SharedMemoryUse {
   std::int64_t bytes = 0, own_bytes = 0;
-  bool exchanges = false;  // threads exchange data through it
 };
 
 struct BlockProgram {

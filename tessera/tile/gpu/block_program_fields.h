@@ -221,7 +221,6 @@ template <Is<SharedMemoryUse> T>
 void fields(T& x, auto& f) {
   f("shared", x.bytes);
   f("own_bytes", x.own_bytes);
-  f("exchanges", x.exchanges);
 }
 
 // ---- instructions ----

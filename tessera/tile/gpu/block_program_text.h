@@ -10,7 +10,7 @@ namespace tessera::tile::gpu {
 
 /// Text of form S, beside that of the kernel whose operations (`#3`) and values (`%7`) it names:
 ///
-///   block_program(shared = 2048, exchanges = true) {
+///   block_program(shared = 2048, own_bytes = 0) {
 ///     layout L0 = 2 [1:0, 1:1] [1:2, 1:3, 1:4, 1:5, 1:6]
 ///     compute(op = #0)
 ///     load_view(op = #2, layout = L0, run = 4)

@@ -67,7 +67,10 @@ Layout Layout::blocked(const Blocked& blocked) {
   const auto take_threads = [&](int axis, int until) {
     supply.take(axis, until - static_cast<int>(threads.size()), threads);
   };
-  for (const int axis : blocked.order) take_threads(axis, std::min(kLaneBits, thread_bits));
+  const int lane_bits = std::min(kLaneBits, thread_bits);
+  take_threads(blocked.order.front(), std::min(log2_of(blocked.lanes), lane_bits));
+  for (std::size_t i = 1; i < blocked.order.size(); ++i) take_threads(blocked.order[i], lane_bits);
+  take_threads(blocked.order.front(), lane_bits);
   for (auto axis = blocked.order.rbegin(); axis != blocked.order.rend(); ++axis)
     take_threads(*axis, thread_bits);
   threads.resize(static_cast<std::size_t>(thread_bits));

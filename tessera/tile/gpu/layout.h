@@ -41,6 +41,7 @@ class Layout {
     Extents shape;
     std::vector<int> order;
     int threads = 32, run = 1;
+    int lanes = 32;  // at most, along the first axis, where the others have enough elements
   };
   static Layout blocked(const Blocked& blocked);
 

@@ -83,8 +83,8 @@ void BlockLowering::store_view(OpId id) {
   const std::optional<Layout>& held = plan_.home(x);
   const Layout& layout = address.layout;
   const bool is_exchanged = held && address.run > 1 && axis == layout.rank() - 1 &&
-                            mapping_.programs == 1 && layout.registers() >= kLeast * address.run &&
-                            !has(x, layout) && !renames(*held, layout);
+                            layout.registers() >= kLeast * address.run && !has(x, layout) &&
+                            !renames(*held, layout);
   if (!is_exchanged) {
     require(x, layout);
     order(AccessOrder::of(planned_, id));

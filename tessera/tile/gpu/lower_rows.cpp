@@ -74,7 +74,7 @@ void BlockLowering::persistent() {
   dependences_ = program_dependences(kernel_);
   for (const PrefetchedLoad& found : prefetched_loads(planned_, dependences_)) {
     PrefetchBuffer& buffer = prefetch_buffers_[found.load];
-    buffer = {.slot = shared_room(found.bytes * mapping_.programs), .is_fixed = found.fixed};
+    buffer = {.slot = shared_room(found.bytes), .is_fixed = found.fixed};
     buffer.offset = shared_.reserve(buffer.slot * (buffer.is_fixed ? 1 : mapping_.prefetched));
   }
   std::set<OpId> done;

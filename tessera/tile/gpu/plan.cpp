@@ -238,6 +238,18 @@ Expected<Done> Plan::count_threads() {
   return Done{};
 }
 
+int Plan::lanes_along(const Extents& shape, int fastest, std::int64_t run) const {
+  constexpr int kWarp = 1 << kLaneBits, kLeast = 8;
+  constexpr std::int64_t kMost = 4;     // accesses of a lane to a short row
+  constexpr std::int64_t kSector = 32;  // bytes of memory that are accessed at once
+  const auto width = widths_.find(shape);
+  if (!target_.rows || threads_ != kWarp || width == widths_.end()) return threads_;
+  const std::int64_t extent = shape[static_cast<std::size_t>(fastest)];
+  if (run * width->second >= kChunk || extent > kMost * kWarp * run) return threads_;
+  const std::int64_t rows = padded_count(shape) / held_extent(extent);
+  return power_of_two(std::max(kSector / (run * width->second), kWarp / rows), kLeast, kWarp);
+}
+
 int Plan::run_of(const Extents& shape, int fastest) const {
   const auto width = widths_.find(shape);
   const std::int64_t most = width == widths_.end() ? 4 : 16 / width->second;
@@ -247,7 +259,8 @@ int Plan::run_of(const Extents& shape, int fastest) const {
   while (extent % run != 0) run /= 2;
   // Wide vectors leave lanes idle at the end of a short row.
   const auto held = [&](std::int64_t run) {
-    const std::int64_t along = std::min<std::int64_t>(threads_, held_extent(extent) / run) * run;
+    const std::int64_t lanes = lanes_along(shape, fastest, run);
+    const std::int64_t along = std::min<std::int64_t>(lanes, held_extent(extent) / run) * run;
     return (extent + along - 1) / along * along;
   };
   while (run > 1 && held(run) * 4 > held(1) * 5) run /= 2;
@@ -258,10 +271,12 @@ Layout Plan::ordered(const Extents& shape, int fastest) const {
   std::vector<int> order = {fastest};
   for (int axis = static_cast<int>(shape.size()); axis-- > 0;)
     if (axis != fastest) order.push_back(axis);
+  const int run = run_of(shape, fastest);
   return Layout::blocked({.shape = shape,
                           .order = std::move(order),
                           .threads = threads_,
-                          .run = run_of(shape, fastest)});
+                          .run = run,
+                          .lanes = std::min(lanes_along(shape, fastest, run), 1 << kLaneBits)});
 }
 
 Layout Plan::standard(const Extents& shape) const {

@@ -41,6 +41,7 @@ class Plan {
     bool tf32 = false;          // f32 matmuls may round their factors to tf32
     int bytes_per_thread = 64;  // bytes of the largest loaded or stored tile that a thread holds
     bool coarsening = false;    // tiles hold rows of several programs
+    bool rows = false;          // rows are reduced (row_schedule.h)
     /// Threads of a program: at least, where it multiplies matrices; 0: as its tiles need.
     int threads = 0;
   };
@@ -76,6 +77,9 @@ class Plan {
   Plan(const Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
   Expected<Done> count_threads();
   int run_of(const Extents& shape, int fastest) const;
+  /// Lanes along the fastest axis. Short rows lie side by side in a warp: a reduction then has
+  /// fewer steps, and takes them for several rows at once.
+  int lanes_along(const Extents& shape, int fastest, std::int64_t run) const;
   Layout ordered(const Extents& shape, int fastest) const;
   void visit(const Region& region);
   void visit(const Operation& op);

@@ -66,12 +66,13 @@ class LiveRanges {
       const Operation& op = planned_.kernel.ops[id];
       ++position_;
       for (const ValueId in : op.in) use(in);
-      if (!op.regions.empty()) loops_.push_back({.first = position_});
+      const bool repeats = op.code == Code::For || op.code == Code::While;
+      if (repeats) loops_.push_back({.first = position_});
       for (const Region& inner : op.regions) {
         define(inner.params);
         walk(inner);
       }
-      if (!op.regions.empty()) end_loop();
+      if (repeats) end_loop();
       const bool renames = op.code == Code::Permute || op.code == Code::Reshape;
       if (renames && in_buffers_.contains(op.in[0])) in_buffers_.insert(op.out[0]);
       define(op.out);

@@ -38,6 +38,35 @@ struct Row {
   bool parameters;  // whether it also loads parameters
 };
 
+/// The GPU starts about one block per cycle, in which its memory moves 2.5 KB: a block moves more.
+constexpr std::int64_t kBlockBytes = 8 << 10;
+/// How often something is taken so that all are at most so many: a power of two.
+int times_within(std::int64_t all, std::int64_t one, int most) {
+  const auto times = static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(all / std::max<std::int64_t>(one, 1), 1, most));
+  return static_cast<int>(std::bit_floor(times));
+}
+
+std::int64_t bytes_of(const Type& tile) {
+  return tile.count() * byte_width(tile.dtype);
+}
+
+/// Whether there may be so many rows: no view has fewer along the axis that the program selects.
+bool has_many_programs(const Kernel& kernel) {
+  constexpr std::int64_t kMany = 4096;  // some on each scheduler of 132 multiprocessors
+  std::set<ValueId> programs;
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    if (op.code == Code::Pid && op.ints[0] == 0) programs.insert(op.out[0]);
+    if (op.code != Code::Vload && op.code != Code::Vstore) continue;
+    const Extents& extents = kernel.type(op.in[0]).shape;
+    for (std::size_t axis = 0; axis < extents.size(); ++axis)
+      if (programs.contains(op.in[1 + axis]) && extents[axis] != kDynamic && extents[axis] < kMany)
+        return false;
+  }
+  return true;
+}
+
 /// Rows in parts, for rows that exceed the registers of a block or are unaligned: then parts start
 /// at aligned addresses.
 void cut(RowSchedule& rows, const Row& row) {
@@ -77,26 +106,32 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
         op.code == Code::Pid || std::any_of(op.in.begin(), op.in.end(),
                                             [&](ValueId in) { return by_program.count(in) != 0; });
     if (differs) by_program.insert(op.out.begin(), op.out.end());
+    if (op.code == Code::Vstore) rows.moved += bytes_of(kernel.type(op.in.back()));
     if (op.code != Code::Vload) continue;
     const Type& tile = kernel.type(op.out[0]);
-    if (tile.count() * byte_width(tile.dtype) > bytes) {
+    if (differs) rows.moved += bytes_of(tile);
+    if (bytes_of(tile) > bytes) {
       width = byte_width(tile.dtype);
-      bytes = tile.count() * width;
+      bytes = bytes_of(tile);
       rows.extent = tile.count();
     }
     parameters = parameters || !differs;
     loads += tile.count() > 1 ? 1 : 0;
   }
-  constexpr std::int64_t kKilo = 1024, kWarp = 32, kMostTogether = 8;
+  constexpr std::int64_t kKilo = 1024;
+  constexpr int kMostTogether = 8;
   // Vectors of rows of any length are as wide as their alignment.
   std::int64_t access = 16;
   while (bytes % access != 0) access /= 2;
   access = std::max<std::int64_t>(access, width);
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  rows.many = has_many_programs(kernel);
   cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // one warp
-    rows.coarsening =
-        static_cast<int>(std::clamp(32 * kWarp / held, std::int64_t{1}, kMostTogether));
+    // More accesses of a thread are not all under way at once: ptxas spares registers.
+    constexpr std::int64_t kMostAccesses = 16, kWarp = 32;
+    rows.coarsening = std::min(times_within(2 * kKilo, rows.moved, kMostTogether),
+                               times_within(kMostAccesses * kWarp * access, bytes, kMostTogether));
     // Each load besides a row and two parameters needs registers of its own.
     if (parameters) rows.registers = 40 + 8 * std::max(0, loads - 3);
     rows.packed = parameters && rows.coarsening > 1;
@@ -120,6 +155,7 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.packed = !parameters;
     return rows;
   }
+  if (rows.many) rows.coarsening = times_within(kBlockBytes - 1, rows.moved, kMostTogether);
   // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
   // accesses each finish at about the same time.
   const auto accesses = [&] {
@@ -140,6 +176,13 @@ RowSchedule row_schedule(const Kernel& kernel, bool may_persist) {
     rows.registers = row_bytes / width <= 32 ? 0 : 80;
   }
   return rows;
+}
+
+int programs_of_block(const RowSchedule& rows) {
+  constexpr int kLeast = 4, kMost = 16;
+  const std::int64_t bytes = rows.moved * rows.coarsening;
+  if (!rows.many) return kLeast;
+  return std::max(kLeast, times_within(2 * kBlockBytes - 1, bytes, kMost));
 }
 
 void gather_reductions(Kernel& kernel) {

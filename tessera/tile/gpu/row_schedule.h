@@ -24,8 +24,9 @@ namespace tessera::tile::gpu {
 ///   250 KB    parts of 16 KB by 512 threads, less than half cached: 0.78 and 0.62
 ///
 /// Rows of any length, drawn (`bench/gpu/drawn_shapes.py rows`): f32 0.9 to 1.0 up to 64 KB; f16
-/// softmax 0.8 to 0.9, layer norm 0.6 to 1.0. A block of one warp is too little work for short
-/// rows: some rows share a warp, and four warps a block.
+/// softmax 0.8 to 1.0, layer norm 0.6 to 1.0. The GPU starts about one block per cycle: sums of 300
+/// f16 were at 0.55 with four of them in a block, at 0.95 with eight or more. So rows share a warp,
+/// and warps a block, until it moves 8 KB.
 struct RowSchedule {
   bool any = false;  // whether the kernel is of this kind
   /// Whether blocks are persistent, with rows of the next programs prefetched: where an SM has no
@@ -33,7 +34,11 @@ struct RowSchedule {
   bool persistent = false;
   int prefetched = 1;  // number of rows prefetched
   int bytes_per_thread = 64;
-  int coarsening = 1;  // programs of the grid merged into one: each has a row of the tile
+  int coarsening = 1;      // programs of the grid merged into one: each has a row of the tile
+  std::int64_t moved = 0;  // bytes that a program loads and stores for itself
+  /// Whether there are many more programs than fit on the GPU, as far as the views tell: few ones
+  /// are spread over all SMs.
+  bool many = true;
   /// Maximum number of registers per thread, for occupancy; 0: no limit.
   int registers = 0;
   bool packed = false;      // 16-bit elements stay packed in registers until a reduction
@@ -47,6 +52,8 @@ struct RowSchedule {
 /// Selects the schedule of a kernel; `any` is false where it is of another kind. `may_persist`:
 /// blocks may be persistent.
 RowSchedule row_schedule(const Kernel& kernel, bool may_persist);
+/// Programs of a block, where each is run by one warp.
+int programs_of_block(const RowSchedule& rows);
 
 /// Groups independent reductions so that their cross-warp exchanges share one barrier; loads and
 /// stores keep their place relative to values that depend on reductions.

@@ -152,15 +152,15 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
   const bool has_more = mapping.stages > options.stages;
   const std::int64_t room = has_more ? options.shared_bytes / 2 : options.shared_bytes;
   const bool is_short = use.bytes > room;
-  if (mapping.programs > 1 && use.exchanges) {
-    mapping.programs = 1;
-    return false;
-  }
   if (mapping.persistent && is_short) {
     mapping.persistent = false;
     return false;
   }
   if (!is_short) return true;
+  if (mapping.programs > 1) {
+    mapping.programs /= 2;
+    return false;
+  }
   const std::int64_t stage = mapping.stages > 1 ? stage_bytes(*scheduled.planned) : 0;
   if (stage == 0) {
     return Diagnostic{
@@ -212,7 +212,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   Kernel& kernel = made->kernel;
   RowSchedule& rows = made->rows;
   kernel = simplify(given);
-  if (options.fast_precision) kernel = simplify(fuse_exponents(kernel));
+  if (options.fast_precision) kernel = simplify(fuse_exponents(simplify(simplify_reals(kernel))));
   kernel = simplify(recover(simplify(version_loops(version_indices(kernel)))));
   kernel = simplify(hoist_views(kernel));
   kernel.block = given.block;
@@ -231,16 +231,19 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
                                               .tf32 = options.tf32,
                                               .bytes_per_thread = rows.bytes_per_thread,
                                               .coarsening = rows.coarsening > 1,
+                                              .rows = rows.any,
                                               .threads = rows.any ? 0 : options.threads}));
   made->planned.emplace(kernel, *made->plan);
   made->warp_specialization = specialization_of(*made->planned, options);
   made->fast_erf = options.fast_precision;
   for (std::size_t i = 0; i < options.constants.size(); ++i)
     if (options.constants[i]) made->constants.insert(kernel.params()[i]);
-  // A program of one warp shares a block with others, if its threads exchange nothing through
-  // shared memory: barriers are per block.
+  // A program of one warp shares a block with others: its barriers are those of a warp, and it has
+  // its own part of the shared memory.
   const bool small = !options.block_per_program && made->plan->threads() == kWarp && !made->cut;
-  made->mapping = {.programs = small ? kProgramsOfABlock : 1,
+  made->mapping = {.programs = !small     ? 1
+                               : rows.any ? programs_of_block(rows)
+                                          : kProgramsOfABlock,
                    .coarsening = rows.coarsening,
                    .persistent = options.persistent && rows.persistent,
                    .prefetched = rows.prefetched,

@@ -26,13 +26,13 @@ std::int64_t SharedStack::reserve(std::int64_t bytes) {
 SharedStack::Scratch SharedStack::scratch(std::int64_t bytes) {
   const Scratch scratch{.offset = top_, .needs_barrier = is_scratch_used_};
   if (is_scratch_used_) barrier();
-  is_scratch_used_ = has_exchanges_ = true;
+  is_scratch_used_ = true;
   peak_ = std::max(peak_, top_ + in_lines(bytes));
   return scratch;
 }
 
 std::int64_t SharedStack::fresh(std::int64_t bytes) {
-  is_scratch_used_ = has_exchanges_ = true;
+  is_scratch_used_ = true;
   const std::int64_t offset = std::max(top_ + fresh_, peak_);
   fresh_ = offset + in_lines(bytes) - top_;
   peak_ = top_ + fresh_;

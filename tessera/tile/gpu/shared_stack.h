@@ -35,12 +35,10 @@ class SharedStack {
   std::int64_t bytes() const { return peak_; }
   /// Bytes of it that are not reserved now.
   std::int64_t scratch_bytes() const;
-  /// Whether threads exchange data through shared memory.
-  bool has_exchanges() const { return has_exchanges_; }
 
  private:
   std::int64_t top_ = 0, peak_ = 0, fresh_ = 0;
-  bool is_scratch_used_ = false, has_exchanges_ = false;
+  bool is_scratch_used_ = false;
   int barriers_ = 0;
 };
 

@@ -77,7 +77,33 @@ class ExponentFusion {
   }
 };
 
+bool simplify_real(Rewrite& out, const Operation& op) {
+  if (op.code != Code::Map || op.in.size() != 2 || out.source().type(op.out[0]).dtype != DType::F32)
+    return false;
+  const ValueId a = out.of(op.in[0]), b = out.of(op.in[1]);
+  const auto is = [&](ValueId id, double number) {
+    const std::optional<Literal> literal = out.literal(id);
+    return literal && literal->number == number;
+  };
+  if (op.function == Function::Add && (is(a, 0) || is(b, 0))) {
+    out.set(op.out[0], is(b, 0) ? a : b);
+    return true;
+  }
+  const Operation* root = out.definition(b);
+  if (op.function != Function::Div || !is(a, 1) || root == nullptr || root->code != Code::Map ||
+      root->function != Function::Sqrt)
+    return false;
+  out.set(op.out[0], out.map(Function::Rsqrt, {root->in[0]}));
+  return true;
+}
+
 }  // namespace
+
+Kernel simplify_reals(const Kernel& kernel) {
+  return Rewrite::run(kernel, [](Rewrite& out, const Operation& op) {
+    if (!simplify_real(out, op)) out.copy(op);
+  });
+}
 
 Kernel fuse_exponents(const Kernel& kernel) {
   ExponentFusion fusion;

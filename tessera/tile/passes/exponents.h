@@ -16,4 +16,13 @@ namespace tessera::tile {
 /// Leaves: the rest as it is.
 Kernel fuse_exponents(const Kernel& kernel);
 
+/// Identities of the reals that floats round differently:
+///
+///   x + 0          x, also where x is -0
+///   1 / sqrt(x)    rsqrt(x)
+///
+/// Needs:  a simplified kernel.
+/// Leaves: the rest as it is.
+Kernel simplify_reals(const Kernel& kernel);
+
 }  // namespace tessera::tile

@@ -124,6 +124,17 @@ TEST(AlternateWarpgroups, NotWhere) {
   EXPECT_TRUE(is_left(scheduled_text(attention(128, "x", "w = scan(s) {fn = add, axis = 0}"))));
 }
 
+// As tiles of keys that are visible in part have it.
+TEST(AlternateWarpgroups, OneMayTakeABranch) {
+  const auto text = [](const char* branch) {
+    const std::string weights = fmt::format(
+        "m = if (lt(i, row)) {{ yield(s) }} else {{ yield({}) }}\n    w = exp(m)", branch);
+    return scheduled_text(attention(128, "x", weights.c_str()));
+  };
+  EXPECT_THAT(text("mul(s, s)"), HasSubstr("of_warpgroup"));
+  EXPECT_THAT(text("scan(s) {fn = add, axis = 0}"), Not(HasSubstr("of_warpgroup")));
+}
+
 TEST(AlternateWarpgroups, CopiesStartOnceTheNumberOfKeysIsRead) {
   std::string text = replaced(attention(), "out: view", "lengths: view i64[?], out: view");
   text = replaced(text, "row = mul",

@@ -87,6 +87,17 @@ TEST(GpuSchedule, RegistersAreASumOverLiveTiles) {
   EXPECT_EQ(register_pressure(*kernel->planned, 0), 16);  // y, and acc or z
 }
 
+// What one of the branches changes is not live beside the change.
+TEST(GpuSchedule, BranchesReuseRegisters) {
+  const auto kernel = scheduled(R"(kernel k(a: view f32[1024], out: view f32[1024], n: i64) {
+  x: f32[1024] = vload(a, 0)
+  y: f32[1024] = if (lt(n, 5)) { yield(x) } else { yield(exp(x)) }
+  vstore(out, 0, y)
+})",
+                                {.threads = 128});
+  EXPECT_EQ(register_pressure(*kernel->planned, 0), 8);
+}
+
 TEST(GpuSchedule, IsTheKernelWithComments) {
   const auto made = scheduled(product({}), kMapping);
   EXPECT_EQ(anonymous(parsed_kernel(to_text(*made))), anonymous(made->kernel));
@@ -198,6 +209,43 @@ TEST(GpuSchedule, RowsAreDistributedByTheirSize) {
               HasSubstr(", persistent\n// rows: 64 bytes per thread, 64 registers, 1 prefetched"));
   EXPECT_THAT(row(32768), HasSubstr("up to 16 bytes at a time; prefetched, distance 1"));
   EXPECT_THAT(row(32768, {}), Not(HasSubstr("prefetched")));
+}
+
+// A block is started about every cycle, whatever it does.
+TEST(GpuSchedule, BlocksOfShortRowsMoveSomeKilobytes) {
+  const auto sums = [](int columns) {
+    return decided(fmt::format(R"(kernel sums(x: view f16[?, {0}], out: view f16[?]) {{
+      t: f32[1, {0}] = cast(vload(x, pid(), 0): f16[1, {0}])
+      vstore(out, pid(), cast(reduce(t) {{fn = add, axis = 1}}): f16[1])
+    }})",
+                               columns),
+                   kLooping);
+  };
+  // Rows lie side by side in a warp.
+  EXPECT_THAT(sums(70), HasSubstr("a block of 256 threads: 8 programs, one warp each\n"));
+  EXPECT_THAT(sums(70), HasSubstr("8 programs merged"));
+  EXPECT_THAT(sums(70), HasSubstr("threads [1:1-3 0:0-1]"));
+  EXPECT_THAT(sums(97), HasSubstr("4 programs merged"));
+  EXPECT_THAT(sums(97), HasSubstr("threads [1:0-3 0:0]"));
+  EXPECT_THAT(sums(301), HasSubstr("a block of 512 threads: 16 programs, one warp each\n"));
+  EXPECT_THAT(sums(301), Not(HasSubstr("merged")));
+  // A row in a warp or more.
+  EXPECT_THAT(sums(512), HasSubstr("threads [1:3-7]"));
+  EXPECT_THAT(sums(700), HasSubstr("a block of 64 threads: one program\n"));
+  EXPECT_THAT(sums(700), HasSubstr("4 programs merged"));
+  EXPECT_THAT(sums(4096), Not(HasSubstr("merged")));
+  // Few rows have all multiprocessors.
+  const auto few = [](int rows, int columns) {
+    return decided(fmt::format(R"(kernel sums(x: view f16[{0}, {1}], out: view f16[{0}]) {{
+      t: f32[1, {1}] = cast(vload(x, pid(), 0): f16[1, {1}])
+      vstore(out, pid(), cast(reduce(t) {{fn = add, axis = 1}}): f16[1])
+    }})",
+                               rows, columns),
+                   kLooping);
+  };
+  EXPECT_THAT(few(200, 700), Not(HasSubstr("merged")));
+  EXPECT_THAT(few(20000, 700), HasSubstr("4 programs merged"));
+  EXPECT_THAT(few(200, 301), HasSubstr("a block of 128 threads: 4 programs, one warp each\n"));
 }
 
 TEST(GpuSchedule, LongRowsAreCutIntoParts) {

@@ -34,7 +34,6 @@ TEST(SharedStack, FreshScratchWasNotUsedBefore) {
   EXPECT_EQ(shared.fresh(100), 128);
   EXPECT_EQ(shared.scratch(512).offset, 0);
   EXPECT_EQ(shared.fresh(1), 512);
-  EXPECT_TRUE(shared.has_exchanges());
 }
 
 TEST(SharedTile, RowsArePaddedAgainstBankConflicts) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/tile/passes/simplify.h"
 #include "tests/tile/passes/pass_check.h"
 
 namespace tessera::tile {
@@ -48,6 +49,29 @@ TEST(FuseExponents, ANegativeFactorKeepsItsMaximum) {
       c: f32[4, 8] = -2.0
       m: f32[4] = reduce(mul(t, c)) {fn = maximum, axis = 1}
       vstore(out, 0, m)
+    })");
+}
+
+TEST(SimplifyReals, ZerosAndInverseRoots) {
+  const Kernel before = parsed_kernel(R"(
+    kernel k(x: view f32[4, 8], out: view f32[4, 8]) {
+      t: f32[4, 8] = vload(x, 0, 0)
+      zero: f32[4, 8] = 0.0
+      one: f32[4, 8] = 1.0
+      s: f32[4, 8] = sqrt(add(t, zero))
+      vstore(out, 0, 0, div(one, s))
+    })");
+  const Kernel after = parsed_kernel(R"(
+    kernel k(x: view f32[4, 8], out: view f32[4, 8]) {
+      t: f32[4, 8] = vload(x, 0, 0)
+      vstore(out, 0, 0, rsqrt(t))
+    })");
+  EXPECT_EQ(anonymous(simplify(simplify_reals(before))), anonymous(simplify(after)));
+  expect_unchanged(simplify_reals, R"(
+    kernel k(x: view f32[4, 8], out: view f32[4, 8]) {
+      t: f32[4, 8] = vload(x, 0, 0)
+      two: f32[4, 8] = 2.0
+      vstore(out, 0, 0, div(two, sqrt(sub(t, two))))
     })");
 }
 
