@@ -123,6 +123,20 @@ bool ModelRuns::run_both(const JointGraph& prepared, const std::vector<Tensor>& 
   return results.has_value();
 }
 
+std::optional<Refuted> ModelRuns::refuted_by_truth_values(const std::vector<Type>& types) {
+  const InputRanges below(types.size(), 2);
+  const bool has_integers = std::ranges::any_of(
+      types, [](const Type& type) { return !is_float(type.dtype) && type.dtype != DType::String; });
+  if (!has_integers || below == below_ || is_stopped()) return std::nullopt;
+  const std::vector<Tensor> inputs = make_inputs(types, {.seed = options_.seed, .below = below});
+  const auto outputs = single_outputs(joint(), inputs);
+  if (!outputs || !(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers))
+    return std::nullopt;
+  DistinguishOptions how = running();
+  how.rounded = &*outputs;
+  return refutation(inputs, how);
+}
+
 std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& target) {
   show("running both models");
   const JointGraph prepared = joint_graph(source, target);
@@ -147,7 +161,7 @@ std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& targ
           }
           return true;
         });
-    if (ran) return refuted;
+    if (ran) return refuted ? refuted : refuted_by_truth_values(*types);
   }
   for (auto& prints : prints_) prints.clear();
   return std::nullopt;

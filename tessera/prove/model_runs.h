@@ -51,6 +51,8 @@ class ModelRuns {
       const std::function<void(ValueId, const interp::Value&)>& observe = {}) const;
   bool run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
                 std::array<std::vector<Datum>, 2>& outputs);
+  /// Runs both on integers that are 0 or 1: a mask of other numbers masks nothing.
+  std::optional<Refuted> refuted_by_truth_values(const std::vector<Type>& types);
   /// The two models as one graph.
   const JointGraph& joint();
   /// Runs the models in double: a refutation, and where they part.

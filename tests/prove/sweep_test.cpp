@@ -307,6 +307,17 @@ TEST(Sweep, SizesOfInputsHaveToBeTheSameExpression) {
                         "graph(y: f32[m], x: f32[2*m]) { return max(x, 0.0), y }");
 }
 
+TEST(Sweep, DrawsMasksThatMask) {
+  // The constants that follow differ where the mask is 0 alone; its other operand looks up rows.
+  const auto model = [](std::string_view masked) {
+    return fmt::format(
+        "graph(table: f32[2000, 4], ids: i64[3], mask: i64[3, 4]) {{ x = gather(table, ids)"
+        " return where(cast(mask) {{to=\"bool\"}}, x, {}) }}",
+        masked);
+  };
+  expect_sweep_refuted(parsed(model("-1.0")), parsed(model("-2.0")));
+}
+
 TEST(Sweep, RefutesAnotherText) {
   expect_sweep_refuted(parsed("graph(x: string[3], y: string[3]) { return string_concat(x, y) }"),
                        parsed("graph(x: string[3], y: string[3]) { return string_concat(y, x) }"));
