@@ -244,9 +244,9 @@ bool is_usual(std::string_view kind) {
 }
 
 Assumption assumption_of(Assumption::Kind kind) {
-  return {kind, std::string(std::ranges::find(kKinds, kind, [](const auto& row) {
-                              return row.kind;
-                            })->text)};
+  return {
+      kind,
+      std::string(std::ranges::find(kKinds, kind, [](const auto& row) { return row.kind; })->text)};
 }
 
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim) {
