@@ -58,6 +58,8 @@ class GraphReader:
 
     def expression(self):
         r, token = self.r, self.r.peek()
+        if r.accept("const"):
+            return self.literal()
         if token.kind in ("integer", "float") or r.at("-") or r.at("[") or token.text in ("inf", "nan") \
                 or (token.text in WIDE and r.at("[", 1)):
             return self.literal()
