@@ -313,7 +313,7 @@ ScheduleCandidates block_candidates(const Contraction& c, const GroupOptions& op
     for (const tile::BlockRequest& request : block_requests(one.tiles, cost)) {
       BlockContractionSchedule schedule = schedule_of(one.tiles);
       schedule.block = request;
-      // What the compiler chooses for a block by itself is the first guess.
+      // Candidates with the scheduler's own choice of stages and warps are ranked first.
       const double cycles = one.cycles * (request.is_empty() ? 1 : 1.05);
       add(schedule, cycles);
       if (request.stages != 0 || ceil_div(c.column.extent, one.tiles.columns) == 1 ||

@@ -176,7 +176,7 @@ std::optional<ClassId> Pairing::class_by_origins(Side side, ValueId value) {
         theirs.moved[theirs.classes[theirs.origins->root({i}).index]].push_back({i});
   const auto candidates = theirs.moved.find(mine.classes[root.index]);
   if (candidates == theirs.moved.end()) return std::nullopt;
-  // Of several values with these elements the last one: it is most like this one.
+  // The last of several candidates has passed through the most data movement, like this value.
   for (const ValueId candidate : candidates->second | std::views::reverse) {
     if (theirs.prepared.graph.type(candidate) != mine.prepared.graph.type(value)) continue;
     const Tensor *own = mine.origins->origins(value), *other = theirs.origins->origins(candidate);

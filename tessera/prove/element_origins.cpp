@@ -15,14 +15,9 @@ constexpr std::int64_t kMostMovedInAll = 1 << 25;
 
 /// A shape of numbers; nothing for others, and for large ones.
 std::optional<std::vector<std::int64_t>> small_shape(const Type& type) {
-  if (!type.is_ranked_tensor()) return std::nullopt;
-  std::vector<std::int64_t> shape;
-  for (const Dim& dim : *type.shape) {
-    if (!dim.constant()) return std::nullopt;
-    shape.push_back(*dim.constant());
-  }
-  const auto count = element_count(shape);
-  return count && *count <= kMostMoved ? std::optional(shape) : std::nullopt;
+  auto shape = static_shape(type);
+  const auto count = shape ? element_count(*shape) : std::nullopt;
+  return count && *count <= kMostMoved ? std::move(shape) : std::nullopt;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant that g
 Verdict ModelRuns::confirmed(Proved made) {
   using Kind = Assumption::Kind;
   const auto assumes = [&](auto&& holds) { return std::ranges::any_of(made.assumptions, holds); };
-  // What is true of the sizes that were tried may not be of all others.
+  // Declared and broadcast sizes: equal at the sizes of one run does not mean equal at all others.
   const bool believes = assumes([](const Assumption& assumption) {
     return assumption.kind == Kind::Declared ||
            (assumption.kind == Kind::Sizes && assumption.text.ends_with(kMeetByBroadcasting));
@@ -46,10 +46,7 @@ Verdict ModelRuns::confirmed(Proved made) {
             const auto outputs = single_outputs(joint(), inputs);
             if (!outputs) return any;
             any = true;
-            if (!(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers)) continue;
-            DistinguishOptions how = running();
-            how.rounded = &*outputs;
-            refuted = refutation(inputs, how);
+            refuted = refuted_by(inputs, *outputs);
           }
           return any;
         });
@@ -123,6 +120,14 @@ bool ModelRuns::run_both(const JointGraph& prepared, const std::vector<Tensor>& 
   return results.has_value();
 }
 
+std::optional<Refuted> ModelRuns::refuted_by(const std::vector<Tensor>& inputs,
+                                             const std::array<std::vector<Datum>, 2>& single) {
+  if (!(furthest_apart(single[0], single[1]).relative > kDiffers)) return std::nullopt;
+  DistinguishOptions how = running();
+  how.rounded = &single;
+  return refutation(inputs, how);
+}
+
 std::optional<Refuted> ModelRuns::refuted_by_truth_values(const std::vector<Type>& types) {
   const InputRanges below(types.size(), 2);
   const bool has_integers = std::ranges::any_of(
@@ -130,11 +135,7 @@ std::optional<Refuted> ModelRuns::refuted_by_truth_values(const std::vector<Type
   if (!has_integers || below == below_ || is_stopped()) return std::nullopt;
   const std::vector<Tensor> inputs = make_inputs(types, {.seed = options_.seed, .below = below});
   const auto outputs = single_outputs(joint(), inputs);
-  if (!outputs || !(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers))
-    return std::nullopt;
-  DistinguishOptions how = running();
-  how.rounded = &*outputs;
-  return refutation(inputs, how);
+  return outputs ? refuted_by(inputs, *outputs) : std::nullopt;
 }
 
 std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& target) {
@@ -154,11 +155,7 @@ std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& targ
           if (!run_both(prepared, inputs, outputs) || !mostly_finite(outputs[0])) return false;
           sized_ = types;
           below_ = below;
-          if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
-            DistinguishOptions how = running();
-            how.rounded = &outputs;
-            refuted = refutation(inputs, how);
-          }
+          refuted = refuted_by(inputs, outputs);
           return true;
         });
     if (ran) return refuted ? refuted : refuted_by_truth_values(*types);

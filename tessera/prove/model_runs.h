@@ -33,7 +33,7 @@ class ModelRuns {
   void take_observations(const ModelRuns& other);
   /// Whether `observe` found sizes and integers that both models accept.
   bool are_observed() const { return sized_.has_value(); }
-  /// Of the source, of the target; empty before `observe`.
+  /// Fingerprints of the values of source and target; empty before `observe`.
   const std::array<Prints, 2>& prints() const { return prints_; }
 
   /// Looks for an input that tells the models apart.
@@ -41,7 +41,7 @@ class ModelRuns {
   /// Runs both models if a proof took constants for nearly equal or believed a file: a refutation,
   /// or the proof.
   Verdict confirmed(Proved made);
-  /// Where the models part, on the input of a refutation.
+  /// First values in which the models differ, on the input of a refutation.
   const std::optional<Divergence>& divergence() const { return divergence_; }
 
  private:
@@ -51,6 +51,9 @@ class ModelRuns {
       const std::function<void(ValueId, const interp::Value&)>& observe = {}) const;
   bool run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
                 std::array<std::vector<Datum>, 2>& outputs);
+  /// A refutation if the outputs of a run in single precision differ, and those in double do.
+  std::optional<Refuted> refuted_by(const std::vector<Tensor>& inputs,
+                                    const std::array<std::vector<Datum>, 2>& single);
   /// Runs both on integers that are 0 or 1: a mask of other numbers masks nothing.
   std::optional<Refuted> refuted_by_truth_values(const std::vector<Type>& types);
   /// The two models as one graph.

@@ -207,7 +207,7 @@ class Preparation {
       std::vector<Type> types;
       for (const ValueId id : outputs) {
         types.push_back(own(from_.type(id)));
-        // What composites expand to has types that follow.
+        // Types of expanded composites are inferred; those of the file are believed.
         if (const Type& type = types.back(); is_file_ && type.shape && !type.shape->empty())
           assumptions_.push_back(declared(id, type));
       }

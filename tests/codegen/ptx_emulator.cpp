@@ -444,7 +444,7 @@ void access(std::uint64_t address, std::uint32_t bytes, bool writes, bool is_glo
   const LastAccesses::Access now = {machine->epoch, machine->warp_epochs[thread / kWarp], thread};
   const auto races = [&](const LastAccesses::Access& earlier) {
     if (earlier.epoch != now.epoch || earlier.thread == thread) return false;
-    // What programs do to each other is for them to order, by atomics.
+    // Accesses of different programs of the grid are ordered by their atomics alone.
     if (is_global && machine->is_shared_block && earlier.thread / kWarp != thread / kWarp)
       return false;
     return earlier.thread / kWarp != thread / kWarp || earlier.warp_epoch == now.warp_epoch;

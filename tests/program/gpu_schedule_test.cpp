@@ -26,12 +26,12 @@ CompileOptions options_for(DType dtype, std::string_view architecture = "sm_90a"
 }
 
 /// The group of a graph that a contraction lowers, with its space.
-struct Found {
+struct ContractionGroup {
   std::shared_ptr<const Lowering> lowering;
   std::vector<lower::ScheduleCandidate> space;
 };
 
-Found contraction_of(const Case& one) {
+ContractionGroup contraction_of(const Case& one) {
   const Graph graph = with_weights(parsed(one.graph), one.inputs, one.given);
   const auto optimized = passes::optimize(graph, {});
   Lowerings lowerings = lowerings_for(one.options);
@@ -47,7 +47,7 @@ Found contraction_of(const Case& one) {
   return {};
 }
 
-Expected<lower::GroupCode> lowered(const Found& found, const Case& one,
+Expected<lower::GroupCode> lowered(const ContractionGroup& found, const Case& one,
                                    const GroupSchedule& schedule) {
   const Lowerings lowerings = lowerings_for(one.options);
   lower::GroupOptions how = lowerings.options();
@@ -95,7 +95,7 @@ std::vector<Case> drawn_cases(std::uint64_t seed, int count) {
 TEST(GpuSchedules, TheDefaultIsAPointOfTheSpace) {
   for (const Case& one : drawn_cases(1, 10)) {
     SCOPED_TRACE(one.graph);
-    const Found found = contraction_of(one);
+    const ContractionGroup found = contraction_of(one);
     ASSERT_NE(found.lowering, nullptr);
     EXPECT_EQ(std::ranges::count(found.space, *found.lowering->made->schedule,
                                  &lower::ScheduleCandidate::schedule),
@@ -109,7 +109,7 @@ TEST(GpuSchedules, EachPointIsLoweredAndParsesBack) {
   std::string reasons;
   for (const Case& one : drawn_cases(2, 8)) {
     SCOPED_TRACE(one.graph);
-    const Found found = contraction_of(one);
+    const ContractionGroup found = contraction_of(one);
     ASSERT_GT(found.space.size(), 4u);
     std::set<std::string> texts;
     Rng rng(3);
@@ -140,7 +140,7 @@ TEST(GpuSchedules, EachPointIsLoweredAndParsesBack) {
 void expect_points_compute(const std::vector<Case>& cases, int points, std::uint64_t seed) {
   Rng rng(seed);
   for (Case one : cases) {
-    const Found found = contraction_of(one);
+    const ContractionGroup found = contraction_of(one);
     ASSERT_FALSE(found.space.empty()) << one.graph;
     for (int tries = 0, run = 0; run < points && tries < 10 * points; ++tries) {
       const GroupSchedule& schedule = found.space[rng.below(found.space.size())].schedule;
@@ -204,7 +204,7 @@ TEST(SlowGpuSchedules, PointsComputeTheDefinition) {
 TEST(GpuSchedules, GivenDefaultsAreTheSameProgram) {
   for (const Case& given : drawn_cases(6, 6)) {
     Case one = given;
-    const Found found = contraction_of(one);
+    const ContractionGroup found = contraction_of(one);
     ASSERT_NE(found.lowering, nullptr);
     const Graph graph = with_weights(parsed(one.graph), one.inputs, one.given);
     const auto usual = compile(graph, one.options);
@@ -288,7 +288,7 @@ TEST(GpuSchedules, SplitKAndRequestsOfBlocksAreInTheSpace) {
                  {random_f32({64, 1024}, 1), random_f32({1024, 128}, 2)},
                  1,
                  options_for(DType::F16)};
-  const Found found = contraction_of(one);
+  const ContractionGroup found = contraction_of(one);
   std::set<std::int64_t> splits, stages, warps;
   std::set<tile::BlockRequest::Producers> producers;
   for (const lower::ScheduleCandidate& point : found.space) {
@@ -310,7 +310,7 @@ TEST(GpuSchedules, ExactSpacesKeepTheOrderOfAdditions) {
            1,
            options_for(DType::F32)};
   one.options.passes.exact = true;
-  const Found found = contraction_of(one);
+  const ContractionGroup found = contraction_of(one);
   const auto& usual = std::get<BlockContractionSchedule>(*found.lowering->made->schedule);
   EXPECT_EQ(usual.split, 1);
   for (const lower::ScheduleCandidate& point : found.space) {
@@ -325,7 +325,7 @@ TEST(GpuSchedules, IllegalPointsAreDiagnosed) {
                  {random_f32({100, 256}, 1), random_f32({256, 128}, 2)},
                  1,
                  options_for(DType::F16)};
-  const Found found = contraction_of(one);
+  const ContractionGroup found = contraction_of(one);
   ASSERT_NE(found.lowering, nullptr);
   const std::string end = " columns_outer=0 split_k=1 stages=0 warps=0 producers=0";
   for (

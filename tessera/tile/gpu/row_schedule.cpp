@@ -40,7 +40,7 @@ struct Row {
 
 /// The GPU starts about one block per cycle, in which its memory moves 2.5 KB: a block moves more.
 constexpr std::int64_t kBlockBytes = 8 << 10;
-/// How often something is taken so that all are at most so many: a power of two.
+/// Largest power of two by which `one` may be multiplied without exceeding `all`, at most `most`.
 int times_within(std::int64_t all, std::int64_t one, int most) {
   const auto times = static_cast<std::uint64_t>(
       std::clamp<std::int64_t>(all / std::max<std::int64_t>(one, 1), 1, most));
