@@ -21,6 +21,38 @@ Val integers(Body& b, const Val& y, const Vals& in, std::size_t scale) {
   return b.op("quantize_linear", {y, in[scale], present(in, scale + 1)});
 }
 
+/// `image`, whose channels are its second or its last axis, with the other of both orders.
+Val channels_second(const Val& image) {
+  Ints order = counted(0, image.rank() - 1);
+  order.insert(order.begin() + 1, image.rank() - 1);
+  return transposed(image, order);
+}
+Val channels_last(const Val& image) {
+  Ints order = counted(0, image.rank());
+  order.erase(order.begin() + 1);
+  order.push_back(1);
+  return transposed(image, order);
+}
+
+/// Applies an operator of images with channels first to `x`, whose channels come last if the
+/// attribute channels_last is set.
+Expected<Val> of_image(const Attrs& attrs, const Val& x,
+                       const std::function<Val(const Val& image, const Attrs& own)>& apply) {
+  Attrs own = attrs;
+  own.erase("channels_last");
+  if (!attrs.has("channels_last") || attrs.i("channels_last") == 0) return apply(x, own);
+  if (x.rank() < 3)
+    return bad_operands(fmt::format("the image has {} axes", x.rank()),
+                        "it has N, spatial axes and C");
+  return channels_last(apply(channels_second(x), own));
+}
+
+/// Sums of products of integers as the numbers that they stand for, with an optional bias.
+Val numbers_of_sums(const Val& sums, const Val& a_scale, const Val& b_scale, const Val& bias) {
+  const Val y = converted(sums, a_scale.dtype()) * (a_scale * b_scale);
+  return bias.present() ? y + bias : y;
+}
+
 /// A function of one tensor, applied to what its integers stand for.
 OpDef of_one(std::string name, std::string_view op, std::vector<AttrSpec> attrs) {
   return {.name = std::move(name),
@@ -29,11 +61,11 @@ OpDef of_one(std::string name, std::string_view op, std::vector<AttrSpec> attrs)
           .outputs = {"y"},
           .attrs = std::move(attrs),
           .expand = [op](Body& b, const Attrs& given, const Vals& in) -> Expected<Vals> {
-            if (given.has("channels_last") && given.i("channels_last") != 0)
-              return bad_operands("channels_last is set", "images are N C spatial…");
-            Attrs own = given;
-            own.erase("channels_last");
-            return Vals{integers(b, b.op(op, {numbers(b, in, 0)}, own), in, 3)};
+            TESSERA_TRY(const Val y, of_image(given, numbers(b, in, 0),
+                                              [&](const Val& x, const Attrs& own) {
+                                                return b.op(op, {x}, own);
+                                              }));
+            return Vals{integers(b, y, in, 3)};
           }};
 }
 
@@ -57,6 +89,63 @@ OpDef ms_qlinear_add() {
 
 OpDef ms_qlinear_mul() {
   return of_two("ms_qlinear_mul", "mul");
+}
+
+OpDef ms_qlinear_conv() {
+  return {.name = "ms_qlinear_conv",
+          .summary = "qlinear_conv of an image whose channels may come last",
+          .inputs = {"x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale",
+                     "y_zero_point", "b?"},
+          .outputs = {"y"},
+          .attrs = window_attrs({{"group", 1}, flag_attr("channels_last", 0)}),
+          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+            TESSERA_TRY(const Val y, of_image(attrs, in[0], [&](const Val& x, const Attrs& own) {
+                          Vals operands = in;
+                          operands[0] = x;
+                          return b.op("qlinear_conv", operands, own);
+                        }));
+            return Vals{y};
+          }};
+}
+
+OpDef ms_nhwc_max_pool() {
+  return {.name = "ms_nhwc_max_pool",
+          .summary = "max_pool of an image whose channels come last",
+          .inputs = {"x"},
+          .outputs = {"y"},
+          .attrs = window_attrs({flag_attr("ceil_mode", 0)}),
+          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+            Attrs own = attrs;
+            own.set("channels_last", 1);
+            TESSERA_TRY(const Val y, of_image(own, in[0], [&](const Val& x, const Attrs& pool) {
+                          return b.op("max_pool", {x}, pool);
+                        }));
+            return Vals{y};
+          }};
+}
+
+OpDef ms_matmul_integer_to_float() {
+  return {.name = "ms_matmul_integer_to_float",
+          .summary = "the matrix product of quantized tensors, as numbers, plus a bias",
+          .inputs = {"a", "b", "a_scale", "b_scale", "a_zero_point?", "b_zero_point?", "bias?"},
+          .outputs = {"y"},
+          .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+            const Val sums =
+                b.op("matmul_integer", {in[0], in[1], present(in, 4), present(in, 5)});
+            return Vals{numbers_of_sums(sums, in[2], in[3], present(in, 6))};
+          }};
+}
+
+OpDef ms_dynamic_quantize_matmul() {
+  return {.name = "ms_dynamic_quantize_matmul",
+          .summary = "the matrix product of a, quantized by its range, and quantized b, as numbers",
+          .inputs = {"a", "b", "b_scale", "b_zero_point?", "bias?"},
+          .outputs = {"y"},
+          .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+            const Vals a = b.call("dynamic_quantize_linear", {in[0]}, {}, 3);
+            const Val sums = b.op("matmul_integer", {a.at(0), in[1], a.at(2), present(in, 3)});
+            return Vals{numbers_of_sums(sums, a.at(1), in[2], present(in, 4))};
+          }};
 }
 
 OpDef ms_qlinear_leaky_relu() {

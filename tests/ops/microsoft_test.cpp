@@ -164,6 +164,22 @@ TEST(Microsoft, ComputesWithWhatQuantizedTensorsStandFor) {
                         f32({2}, {0.01, 0.02}), testing::tensor(DType::I8, {2}, {0, 1}),
                         testing::tensor(DType::I32, {2}, {1000, -50}), scale(0.3), u8({}, {100})},
              .outputs = {u8({2, 2}, {105, 160, 128, 202})}});
+  const Tensor weights = testing::tensor(DType::I8, {3, 2}, {1, -3, 7, 120, -128, 5});
+  expect_op({.op = "ms_matmul_integer_to_float",
+             .inputs = {a, weights, scale(0.1), f32({2}, {0.01, 0.02}), middle,
+                        testing::tensor(DType::I8, {2}, {0, 1}), f32({2}, {0.5, -1})},
+             .outputs = {f32({2, 2}, {0.886, 17.08, 7.789, 29.842})}});
+  expect_op({.op = "ms_matmul_integer_to_float",
+             .inputs = {a, weights, scale(0.1), scale(0.01)},
+             .outputs = {f32({2, 2}, {-14.974, 24.61, -8.071, 30.985})}});
+  const Tensor x = f32({2, 3}, {1, -2, 0.5, 3, 0.25, -1});
+  expect_op({.op = "ms_dynamic_quantize_matmul",
+             .inputs = {x, weights, f32({2}, {0.01, 0.02}), testing::tensor(DType::I8, {2}, {0, 1}),
+                        f32({2}, {0.5, -1})},
+             .outputs = {f32({2, 2}, {-0.282549, -5.7992158, 1.827843, -0.71333337})}});
+  expect_op({.op = "ms_dynamic_quantize_matmul",
+             .inputs = {x, weights, scale(0.01)},
+             .outputs = {f32({2, 2}, {-0.782549, -2.4045098, 1.327843, 0.16588235})}});
 }
 
 TEST(Microsoft, PoolsWhatQuantizedImagesStandFor) {
@@ -182,9 +198,48 @@ TEST(Microsoft, PoolsWhatQuantizedImagesStandFor) {
        .inputs = {testing::tensor(DType::U8, {1, 1, 4, 4}, even), f32({}, {0.1}), three,
                   f32({}, {0.05}), seven},
        .outputs = {testing::tensor(DType::U8, {1, 1, 2, 2}, {11, 17, 35, 41})}});
+  std::vector<double> more;
+  for (int i = 0; i < 64; i += 2) more.push_back(i);
+  const Tensor last = testing::tensor(DType::U8, {1, 4, 4, 2}, more);
+  const Attrs window = {
+      {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 0, 0}}, {"strides", Ints{2, 2}}};
+  Attrs with_channels_last = window;
+  with_channels_last.set("channels_last", 1);
+  expect_op({.op = "ms_qlinear_global_average_pool",
+             .attrs = {{"channels_last", 1}},
+             .inputs = {last, f32({}, {0.1}), three, f32({}, {0.05}), seven},
+             .outputs = {testing::tensor(DType::U8, {1, 1, 1, 2}, {61, 65})}});
+  expect_op({.op = "ms_qlinear_average_pool",
+             .attrs = with_channels_last,
+             .inputs = {last, f32({}, {0.1}), three, f32({}, {0.05}), seven},
+             .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {21, 25, 33, 37, 69, 73, 81, 85})}});
+  expect_op({.op = "ms_nhwc_max_pool",
+             .attrs = window,
+             .inputs = {last},
+             .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {20, 22, 28, 30, 52, 54, 60, 62})}});
   // The operator of ONNX Runtime has no dilations.
   EXPECT_FALSE(completed(*find_op("ms_qlinear_average_pool"),
                          {{"kernel_shape", Ints{3, 3}}, {"dilations", Ints{2, 2}}}));
+}
+
+TEST(Microsoft, ConvolvesQuantizedImagesWhoseChannelsComeLast) {
+  std::vector<double> even;
+  for (int i = 0; i < 64; i += 2) even.push_back(i);
+  const auto scale = [](double value) { return f32({}, {value}); };
+  expect_op({.op = "ms_qlinear_conv",
+             .attrs = {{"channels_last", 1}, {"pads", Ints{1, 0, 0, 1}}, {"strides", Ints{2, 1}}},
+             .inputs = {testing::tensor(DType::U8, {1, 4, 4, 2}, even), scale(0.1),
+                        testing::tensor(DType::U8, {}, {3}),
+                        testing::tensor(DType::I8, {3, 2, 2, 2},
+                                        {1, -2, 3, 4, -5, 6, 7, -8, 2, -4, 6, 8, -10, 12, 14, -16,
+                                         -1, 2, -3, -4, 5, -6, -7, 8}),
+                        f32({3}, {0.02, 0.01, 0.03}), testing::tensor(DType::I8, {3}, {0, 0, 0}),
+                        scale(0.05), testing::tensor(DType::U8, {}, {100}),
+                        testing::tensor(DType::I32, {3}, {50, -20, 7})},
+             .outputs = {testing::tensor(
+                 DType::U8, {1, 2, 4, 3},
+                 {101, 98,  103, 102, 99, 101, 102, 100, 100, 106, 104, 94,
+                  109, 107, 90,  110, 108, 89, 111, 108, 87,  115, 112, 82})}});
 }
 
 }  // namespace

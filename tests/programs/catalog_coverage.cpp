@@ -14,8 +14,6 @@ const std::map<std::string, std::string, std::less<>>& not_drawn() {
   static const std::map<std::string, std::string, std::less<>> all = {
       {"conv_weight_gradient.auto_pad", "any other than the default is refused"},
       {"image_decoder", "takes files; tests of its formats"},
-      {"ms_qlinear_average_pool.channels_last", "any other than the default is refused"},
-      {"ms_qlinear_global_average_pool.channels_last", "any other than the default is refused"},
       {"ml_svm_classifier", "its attributes are a model; recorded models"},
       {"ml_svm_regressor", "its attributes are a model; recorded models"},
       {"ml_tree_ensemble", "its attributes are a model; recorded models"},
