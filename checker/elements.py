@@ -160,6 +160,16 @@ class ElementReader:
             before = before + [limit]
         return result + product(outside, self.read(otherwise))
 
+    def shifted_read(self, element, by):
+        """An element less what stands for it out of range: their difference in range, zero elsewhere."""
+        if element.kind != "read" or element.parts[2] is None or is_zero(element.parts[2]):
+            return None
+        limits, value = self.inside(element)
+        shift, outside = self.read(by), self.read(element.parts[2])
+        if expressions.key(sums.normal(shift)) != expressions.key(sums.normal(outside)):
+            return None
+        return product(indicator(limits), value + scaled(shift, -1))
+
     def truth(self, s, negated):
         """A condition as 0 or 1."""
         if s.kind == "apply":
@@ -212,6 +222,9 @@ class ElementReader:
         if s.kind != "apply":
             return self.read(s)
         fn, args = s.parts
+        shifted = self.shifted_read(*args) if fn == "sub" else None
+        if shifted is not None:
+            return shifted
         values = [self.read(a) for a in args]
         return apply(fn, values) if s.sort in ("value", "bool") else apply_to_integers(fn, values)
 

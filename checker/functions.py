@@ -164,13 +164,21 @@ def is_integer_factor(f):
 
 
 def rounded(fn, arg):
-    """floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a)"""
+    """floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a); both of the largest: the largest of both"""
     if all(map(is_integer, arg)):
         return arg
     whole = [t for t in arg if fn == "floor" and is_integer(t)]
     rest = [t for t in arg if fn != "floor" or not is_integer(t)]
     sign = -1 if fn == "round" and sums.leads_negative(rest) else 1
-    return whole + scaled(factor_sum(Factor("apply", fn, args=[scaled(rest, sign)])), sign)
+    rest = scaled(rest, sign)
+    only = only_factor(rest)
+    if only is not None and only.kind == "most" and only.exponent == 1 and rest[0].coefficient > 0:
+        pieces = [opened(p) for p in only.args[0]]
+        made = maxima.most([p.like(factors=sums.group(
+            apply(fn, [scaled([opened(t) for t in value_of(p)], rest[0].coefficient)])).factors) for p in pieces])
+    else:
+        made = factor_sum(Factor("apply", fn, args=[rest]))
+    return whole + scaled(made, sign)
 
 
 def application(terms, fn):
@@ -285,4 +293,8 @@ def cast(to, arg):
     if only is not None and arg[0].coefficient == 1 and only.exponent == 1:
         if only.kind in ("read", "cast") and only.to and fits(only.to, to):
             return arg
+    low, high = signs.bounds(arg)
+    if to[0] in "iu" and WIDE[to] <= 32 and None not in (low, high) and holds(to, low) and holds(to, high) and \
+            all(map(is_integer, arg)):
+        return arg
     return factor_sum(Factor("cast", to=to, args=[arg]))

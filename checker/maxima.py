@@ -25,7 +25,7 @@ def most(groups):
         others = pieces[:i] + pieces[i + 1:]
         if is_below(piece, others) or (len(others) < sums.MOST_FACTORS and is_lower(piece, others)):
             return most(others)
-    other = turned(pieces) or of_exponentials(pieces)
+    other = clipped(pieces) or largest_clip(pieces) or of_exponentials(pieces)
     if other is not None:
         return other
     bound = [v for p in pieces for v in p.bound]
@@ -80,11 +80,18 @@ def is_lower(piece, others, known=()):
                for p in others if p.is_plain())
 
 
+def without_number(terms):
+    """A sum as a number and what is left of it."""
+    rest = [t for t in terms if t.factors or not t.is_plain()]
+    return constant_of([t for t in terms if not t.factors and t.is_plain()]), rest
+
+
 def flattened(groups):
     """The largest of largest ones is the largest of all; below every number is nothing."""
     for piece in groups:
-        only = only_factor(value_of(piece))
-        scale = value_of(piece)[0].coefficient if only is not None else 0
+        shift, rest = without_number(value_of(piece))
+        only = only_factor(rest)
+        scale = rest[0].coefficient if only is not None else 0
         if scale > 0 and only.kind == "bottom":
             continue
         if scale <= 0 or only.kind != "most" or only.exponent != 1:
@@ -93,7 +100,7 @@ def flattened(groups):
         for inner in only.args[0]:
             inner = opened(inner)
             yield inner.like(bound=inner.bound + piece.bound, guards=inner.guards + piece.guards,
-                             factors=sums.group(scaled(value_of(inner), scale)).factors)
+                             factors=sums.group(scaled(value_of(inner), scale) + constant(shift)).factors)
 
 
 def is_below(piece, others):
@@ -118,18 +125,46 @@ def bounded(pieces):
     return None
 
 
-def turned(pieces):
-    """max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: one of the two forms."""
+def clip_operand(terms):
+    """The largest of a number and of another one that a negative multiple is of, as in a clip."""
+    only = only_factor(terms)
+    is_it = only is not None and only.kind == "most" and only.exponent == 1 and terms[0].coefficient < 0
+    return only if is_it and bounded(only.args[0]) else None
+
+
+def clipped(pieces):
+    """max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b, and max(n, x) = n + max(0, x - n) inside: one form."""
     outer = bounded(pieces)
-    only = only_factor(outer[1]) if outer else None
-    if only is None or only.kind != "most" or only.exponent != 1:
+    if outer is None:
         return None
-    scale = outer[1][0].coefficient
-    inner = bounded(only.args[0])
-    if scale >= 0 or inner is None or inner[0] * scale < outer[0] or sums.leads_negative(inner[1]):
+    shift, operand = without_number(outer[1])
+    only = clip_operand(operand)
+    if only is None:
+        return None
+
+    def with_shift(by, other):
+        return most([sums.group(constant(outer[0] - by)), sums.group(other)]) + constant(by)
+    if shift != 0:
+        return with_shift(shift, operand)
+    scale, inner = operand[0].coefficient, bounded(only.args[0])
+    if sums.leads_negative(inner[1]):
+        if inner[0] == 0 or clip_operand(inner[1]):
+            return None
+        larger = most([sums.group([]), sums.group([opened(t) for t in inner[1]] + constant(-inner[0]))])
+        return with_shift(inner[0] * scale, scaled(larger, scale))
+    if inner[0] * scale < outer[0]:
         return None
     larger = most([sums.group(constant(outer[0])), sums.group(scaled(inner[1], scale))])
     return scaled(most([sums.group(constant(-inner[0] * scale)), sums.group(scaled(larger, -1))]), -1)
+
+
+def largest_clip(pieces):
+    """max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips."""
+    number = next((n for p in pieces for n in [constant_of(value_of(p))] if p.is_plain() and n is not None), None)
+    if len(pieces) < 3 or not number or not any(clip_operand(without_number(value_of(p))[1]) for p in pieces):
+        return None
+    less = constant(-number)
+    return most([p.like(factors=sums.group(value_of(p) + less).factors) for p in pieces]) + constant(number)
 
 
 def common_terms(pieces, bound):

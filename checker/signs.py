@@ -81,25 +81,36 @@ def of_exponentials(terms):
     return sums.collected(difference)
 
 
-def bounds(t):
-    """The least and the largest value of a number, of an element of a small type, of a remainder."""
-    if not t.factors and t.is_plain():
-        low, high = 1, 1
-    else:
-        f = expressions.only_factor([t])
-        if f is None or f.exponent != 1:
-            return None
-        by = expressions.constant_of(f.args[1]) if f.kind == "apply" and f.name == "mod" else None
-        if f.truth:
-            low, high = 0, 1
-        elif by is not None and by > 0:
-            low, high = 0, by
-        elif f.kind in ("read", "cast") and f.to[0] in "ui" and expressions.WIDE[f.to] <= 32:
-            width = expressions.WIDE[f.to]
-            low, high = (0, 2 ** width - 1) if f.to[0] == "u" else (-2 ** (width - 1), 2 ** (width - 1) - 1)
-        else:
-            return None
-    return sorted((low * t.coefficient, high * t.coefficient))
+def bounds_of_factor(f):
+    """The least and the largest value of an element of a small type, a remainder, a maximum; None where none is seen."""
+    if f.exponent != 1:
+        return None, None
+    if f.truth:
+        return 0, 1
+    if f.kind == "apply" and f.name == "mod":
+        by = expressions.constant_of(f.args[1])
+        return (0, by) if by is not None and by > 0 else (None, None)
+    if f.kind in ("read", "cast") and f.to[0] in "ui" and expressions.WIDE[f.to] <= 32:
+        width = expressions.WIDE[f.to]
+        return (0, 2 ** width - 1) if f.to[0] == "u" else (-2 ** (width - 1), 2 ** (width - 1) - 1)
+    if f.kind == "most":  # at least each part that is always there, at most the largest of all
+        ranges = [(p, bounds(expressions.value_of(p))) for p in f.args[0]]
+        lows = [low for p, (low, _) in ranges if p.is_plain() and low is not None]
+        highs = [high for _, (_, high) in ranges]
+        return max(lows, default=None), None if None in highs else max(highs)
+    return None, None
+
+
+def bounds(terms):
+    """The least and the largest value of a sum, where they are seen."""
+    low = high = 0
+    for t in terms:
+        only = expressions.only_factor([t])
+        own = (1, 1) if not t.factors and t.is_plain() else bounds_of_factor(only) if only is not None else (None, None)
+        least, most = own if t.coefficient > 0 else own[::-1]
+        low = None if None in (low, least) else low + t.coefficient * least
+        high = None if None in (high, most) else high + t.coefficient * most
+    return low, high
 
 
 def of(terms, known=(), depth=2):
@@ -112,11 +123,11 @@ def of(terms, known=(), depth=2):
     difference = of_exponentials(terms)
     if difference is not None:
         found &= of(difference, known, depth)
-    ranges = [bounds(t) for t in terms]
-    if None not in ranges:
-        low, high = sum(r[0] for r in ranges), sum(r[1] for r in ranges)
-        found -= ({-1} if low >= 0 else set()) | ({1} if high <= 0 else set())
-        found -= {0} if low > 0 or high < 0 else set()
+    low, high = bounds(terms)
+    if low is not None and low >= 0:
+        found -= {-1, 0} if low > 0 else {-1}
+    if high is not None and high <= 0:
+        found -= {1, 0} if high < 0 else {1}
     if depth == 0 or len(found) <= 1:
         return found
     # a multiple of what is known, and something else

@@ -132,16 +132,31 @@ const Factor* application(const Sum& sum, Fn fn) {
   return is_it ? only : nullptr;
 }
 
+/// round(c*max(a, b)) = max(round(c*a), round(c*b)) for c > 0, and so for floor: they are monotone.
+std::optional<Sum> rounded_operands(Names& names, Fn fn, const Sum& arg) {
+  const Factor* only = only_factor(arg);
+  if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1) ||
+      arg.terms[0].coefficient.sign() <= 0)
+    return std::nullopt;
+  std::vector<Term> pieces = opened(names, args_of(*only)[0]).terms;
+  for (Term& piece : pieces) {
+    Sum value = scaled(opened(names, value_of(piece)), arg.terms[0].coefficient);
+    piece.factors = group(apply(names, fn, {std::move(value)})).factors;
+  }
+  return most(names, std::move(pieces));
+}
+
 /// floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a).
-Sum rounded(Fn fn, const Sum& arg) {
+Sum rounded(Names& names, Fn fn, const Sum& arg) {
   if (is_whole(arg)) return arg;
   Sum whole, rest;
   for (const Term& term : arg.terms)
     (fn == Fn::Floor && is_whole(term) ? whole : rest).terms.push_back(term);
   const bool flipped = fn == Fn::Round && leads_negative(rest);
   if (flipped) rest = closed(scaled(std::move(rest), -1));
-  Sum made = factor({.kind = Kind::Apply, .fn = fn, .args = shared({std::move(rest)})});
-  return add(std::move(whole), scaled(std::move(made), flipped ? -1 : 1));
+  auto made = rounded_operands(names, fn, rest);
+  if (!made) made = factor({.kind = Kind::Apply, .fn = fn, .args = shared({std::move(rest)})});
+  return add(std::move(whole), scaled(*std::move(made), flipped ? -1 : 1));
 }
 
 /// mod(a + c*n, c) = mod(a, c) for an integer n, and mod(mod(a, k*c), c) = mod(a, c).
@@ -304,6 +319,7 @@ Sum cast(DType to, Sum arg) {
     const bool typed = only->kind == Kind::Read || only->kind == Kind::Cast;
     if (typed && only->exponent.is(1) && fits(only->to, to)) return arg;
   }
+  if (is_whole(arg) && lies_in_range(arg, to)) return arg;
   return factor({.kind = Kind::Cast, .to = to, .args = shared({closed(std::move(arg))})});
 }
 
@@ -343,7 +359,7 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
     }
     if (auto value = compared(fn, args[0])) return *std::move(value);
   }
-  if (fn == Fn::Floor || fn == Fn::Round) return rounded(fn, args[0]);
+  if (fn == Fn::Floor || fn == Fn::Round) return rounded(names, fn, args[0]);
   if (fn == Fn::Mod)
     if (const auto by = constant_of(args[1]); by && by->sign() > 0) return remainder(args[0], *by);
   if (args.size() == 1)

@@ -58,6 +58,8 @@ inline bool has_even_exponent(const Factor& factor) {
 using Mask = std::uint8_t;
 inline constexpr Mask kNegative = 1, kZero = 2, kPositive = 4;
 Mask mask_of(const Sum& sum, const Signs& signs);
+/// Whether the bounds that are seen for a sum lie in the range of an integer type.
+bool lies_in_range(const Sum& sum, DType to);
 bool is_not_negative(const Factor& factor);
 /// Uses a factor equal(a, b) of a term to replace b by a in its other factors; nothing where that
 /// changes nothing.

@@ -5,12 +5,27 @@
 namespace tessera::algebra {
 namespace {
 
+/// A sum as a number and what is left of it.
+struct ShiftedSum {
+  Rational shift = 0;
+  Sum rest = {};
+};
+ShiftedSum without_number(Sum sum) {
+  ShiftedSum result{.rest = std::move(sum)};
+  const auto number = std::ranges::find_if(result.rest.terms, is_number);
+  if (number == result.rest.terms.end()) return result;
+  result.shift = number->coefficient;
+  result.rest.terms.erase(number);
+  return result;
+}
+
 /// Flattens nested maxima, and drops minus infinity.
 std::vector<Term> flattened(Names& names, std::vector<Term> groups) {
   std::vector<Term> flat;
   for (Term& piece : groups) {
-    const Factor* only = only_factor(value_of(piece));
-    const Rational scale = only == nullptr ? 0 : value_of(piece).terms[0].coefficient;
+    const auto [shift, rest] = without_number(value_of(piece));
+    const Factor* only = only_factor(rest);
+    const Rational scale = only == nullptr ? 0 : rest.terms[0].coefficient;
     if (scale.sign() > 0 && only->kind == Kind::Bottom) continue;
     if (scale.sign() <= 0 || only->kind != Kind::Most || !only->exponent.is(1)) {
       flat.push_back(std::move(piece));
@@ -19,7 +34,7 @@ std::vector<Term> flattened(Names& names, std::vector<Term> groups) {
     for (Term inner : opened(names, args_of(*only)[0]).terms) {
       inner.bound.insert(inner.bound.end(), piece.bound.begin(), piece.bound.end());
       inner.guards.insert(inner.guards.end(), piece.guards.begin(), piece.guards.end());
-      inner.factors = group(scaled(value_of(inner), scale)).factors;
+      inner.factors = group(add(scaled(value_of(inner), scale), constant(shift))).factors;
       flat.push_back(std::move(inner));
     }
   }
@@ -70,24 +85,62 @@ std::optional<ConstantAndOperand> bounded(const Sum& pieces) {
   return std::nullopt;
 }
 
-/// max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: of the two forms the one in which the
-/// innermost sum begins with a negative coefficient. Nothing where it is this one already.
-std::optional<Sum> turned(Names& names, const Sum& pieces) {
+/// The maximum of a number and another operand that a negative multiple is of, as in a clip.
+const Factor* clip_operand(const Sum& sum) {
+  const Factor* only = only_factor(sum);
+  const bool is_it = only != nullptr && only->kind == Kind::Most && only->exponent.is(1) &&
+                     sum.terms[0].coefficient.sign() < 0 && bounded(args_of(*only)[0]).has_value();
+  return is_it ? only : nullptr;
+}
+
+/// Clips have one form, by max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: the one in
+/// which the innermost sum begins with a negative coefficient; and by max(n, x) = n + max(0, x - n):
+/// the innermost number is 0. Nothing where it is this one already.
+std::optional<Sum> clipped(Names& names, const Sum& pieces) {
   const std::optional<ConstantAndOperand> outer = bounded(pieces);
-  const Factor* only = outer ? only_factor(*outer->other) : nullptr;
-  if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1)) return std::nullopt;
-  const Rational scale = outer->other->terms[0].coefficient;  // -s
-  if (scale.sign() >= 0) return std::nullopt;
-  const std::optional<ConstantAndOperand> inner = bounded(args_of(*only)[0]);
-  if (!inner || (inner->bound * scale).less_than(outer->bound)) return std::nullopt;
-  const auto first = std::ranges::find_if(inner->other->terms,
+  if (!outer) return std::nullopt;
+  auto [shift, operand] = without_number(*outer->other);
+  const Factor* only = clip_operand(operand);
+  if (only == nullptr) return std::nullopt;
+  const auto with_shift = [&](const Rational& by, Sum other) {
+    return add(most(names, {group(constant(outer->bound - by)), group(std::move(other))}),
+               constant(by));
+  };
+  if (!shift.is(0)) return with_shift(shift, std::move(operand));
+
+  const Rational scale = operand.terms[0].coefficient;  // -s
+  const ConstantAndOperand inner = *bounded(args_of(*only)[0]);
+  const auto first = std::ranges::find_if(inner.other->terms,
                                           [](const Term& term) { return !term.factors.empty(); });
-  if (first == inner->other->terms.end() || first->coefficient.sign() < 0) return std::nullopt;
-  const Sum x = opened(names, scaled(*inner->other, scale));
+  if (first == inner.other->terms.end()) return std::nullopt;
+  if (first->coefficient.sign() < 0) {
+    if (inner.bound.is(0) || clip_operand(*inner.other) != nullptr) return std::nullopt;
+    Sum x = add(opened(names, *inner.other), constant(inner.bound * Rational(-1)));
+    return with_shift(inner.bound * scale, scaled(most(names, {group({}), group(std::move(x))}), scale));
+  }
+  if ((inner.bound * scale).less_than(outer->bound)) return std::nullopt;
+  const Sum x = opened(names, scaled(*inner.other, scale));
   Sum larger = most(names, {group(constant(outer->bound)), group(x)});
-  Sum least = most(names, {group(constant(inner->bound * scale * Rational(-1))),
+  Sum least = most(names, {group(constant(inner.bound * scale * Rational(-1))),
                            group(scaled(std::move(larger), -1))});
   return scaled(std::move(least), -1);
+}
+
+/// max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips. Nothing where there
+/// is none, or the number is 0.
+std::optional<Sum> largest_clip(Names& names, const Sum& pieces) {
+  std::optional<Rational> number;
+  bool clips = false;
+  for (const Term& piece : pieces.terms) {
+    const Sum& value = value_of(piece);
+    if (is_plain(piece) && constant_of(value)) number = constant_of(value);
+    clips = clips || clip_operand(without_number(value).rest) != nullptr;
+  }
+  if (pieces.terms.size() < 3 || !clips || !number || number->is(0)) return std::nullopt;
+  std::vector<Term> groups = opened(names, pieces).terms;
+  for (Term& piece : groups)
+    piece.factors = group(add(value_of(piece), constant(*number * Rational(-1)))).factors;
+  return add(most(names, std::move(groups)), constant(*number));
 }
 
 /// Terms common to all operands that contain no bound variables.
@@ -209,7 +262,8 @@ Sum most(Names& names, std::vector<Term> groups) {
 
 Sum most_of_closed(Names& names, const Sum& pieces) {
   const auto is_kept = [](const Term& piece) {
-    const Factor* only = only_factor(value_of(piece));
+    const ShiftedSum value = without_number(value_of(piece));
+    const Factor* only = only_factor(value.rest);
     return !is_poisoned(value_of(piece)) &&
            (only == nullptr || (only->kind != Kind::Most && only->kind != Kind::Bottom));
   };
@@ -237,7 +291,8 @@ Sum most_of_distinct(Names& names, Sum pieces) {
     return most(names, opened(names, std::move(pieces)).terms);
   }
 
-  if (auto other = turned(names, pieces)) return *std::move(other);
+  if (auto clip = clipped(names, pieces)) return *std::move(clip);
+  if (auto clip = largest_clip(names, pieces)) return *std::move(clip);
   if (auto power = of_exponentials(names, pieces)) return *std::move(power);
 
   // Extracts common terms and factors: max(a + c, b + c) = c + max(a, b), and max(s*a, s*b) =

@@ -123,39 +123,66 @@ Mask of_exponentials(const Sum& sum, const Context& context) {
   return mask_in(closed(std::move(difference)), context);
 }
 
-/// The least and the largest value of a sum of numbers and of elements of small integer types.
-struct Range {
-  Rational least = 0, most = 0;
+/// Bounds of a sum of numbers, of elements of small integer types and of maxima; nothing where none
+/// is seen.
+struct Bounds {
+  std::optional<Rational> least = {}, most = {};
 };
-std::optional<Range> range_of(const Sum& sum) {
-  Range range;
-  for (const Term& term : sum.terms) {
-    Range own{1, 1};
-    if (!is_number(term)) {
-      const Factor* only = only_factor(term);
-      if (only == nullptr || !only->exponent.is(1)) return std::nullopt;
-      const bool typed = (only->kind == Kind::Read || only->kind == Kind::Cast) &&
-                         !is_float(only->to) && only->to != DType::String &&
-                         byte_width(only->to) <= 4;
-      const auto divisor = only->kind == Kind::Apply && only->fn == Fn::Mod
-                               ? constant_of(args_of(*only)[1])
-                               : std::nullopt;
-      if (only->truth) {
-        own = {0, 1};
-      } else if (divisor && divisor->sign() > 0) {
-        own = {0, *divisor};
-      } else if (typed) {
-        const auto [least, most] = integer_range(only->to);
-        own = {least, most};
-      } else {
-        return std::nullopt;
-      }
-    }
-    const bool falls = term.coefficient.sign() < 0;
-    range.least += term.coefficient * (falls ? own.most : own.least);
-    range.most += term.coefficient * (falls ? own.least : own.most);
+Bounds bounds_of(const Sum& sum);
+
+/// A maximum is at least each operand that is always there, and at most the largest of all.
+Bounds bounds_of_maximum(const Sum& pieces) {
+  Bounds bounds;
+  bool is_bounded = true;
+  for (const Term& piece : pieces.terms) {
+    const Bounds own = bounds_of(value_of(piece));
+    if (is_plain(piece) && own.least && (!bounds.least || bounds.least->less_than(*own.least)))
+      bounds.least = own.least;
+    is_bounded = is_bounded && own.most.has_value();
+    if (is_bounded && (!bounds.most || bounds.most->less_than(*own.most))) bounds.most = own.most;
   }
-  return range;
+  if (!is_bounded) bounds.most.reset();
+  return bounds;
+}
+
+Bounds bounds_of(const Factor& factor) {
+  if (!factor.exponent.is(1)) return {};
+  if (factor.truth) return {0, 1};
+  const bool typed = (factor.kind == Kind::Read || factor.kind == Kind::Cast) &&
+                     !is_float(factor.to) && factor.to != DType::String &&
+                     byte_width(factor.to) <= 4;
+  if (typed) {
+    const auto [least, most] = integer_range(factor.to);
+    return {least, most};
+  }
+  if (factor.kind == Kind::Apply && factor.fn == Fn::Mod) {
+    const auto divisor = constant_of(args_of(factor)[1]);
+    if (divisor && divisor->sign() > 0) return {0, *divisor};
+  }
+  if (factor.kind == Kind::Most) return bounds_of_maximum(args_of(factor)[0]);
+  return {};
+}
+
+Bounds bounds_of(const Sum& sum) {
+  Bounds bounds{0, 0};
+  for (const Term& term : sum.terms) {
+    const Factor* only = only_factor(term);
+    Bounds own{1, 1};
+    if (only != nullptr)
+      own = bounds_of(*only);
+    else if (!is_number(term))
+      return {};
+    if (term.coefficient.sign() < 0) std::swap(own.least, own.most);
+    const auto add_to = [&](std::optional<Rational>& bound, const std::optional<Rational>& more) {
+      if (bound && more)
+        *bound += term.coefficient * *more;
+      else
+        bound.reset();
+    };
+    add_to(bounds.least, own.least);
+    add_to(bounds.most, own.most);
+  }
+  return bounds;
 }
 
 /// First term that is not a constant, if any.
@@ -168,11 +195,11 @@ const Term* first_of(const Sum& sum) {
 Mask mask_in(const Sum& sum, const Context& context) {
   if (sum.terms.size() > kMostLooked) return kAny;
   Mask mask = static_cast<Mask>(by_terms(sum, context) & of_exponentials(sum, context));
-  if (const auto range = range_of(sum)) {
-    if (range->least.sign() >= 0) mask &= range->least.sign() > 0 ? kPositive : kNotNegative;
-    if (range->most.sign() <= 0)
-      mask &= range->most.sign() < 0 ? kNegative : static_cast<Mask>(kNegative | kZero);
-  }
+  const Bounds bounds = bounds_of(sum);
+  if (bounds.least && bounds.least->sign() >= 0)
+    mask &= bounds.least->sign() > 0 ? kPositive : kNotNegative;
+  if (bounds.most && bounds.most->sign() <= 0)
+    mask &= bounds.most->sign() < 0 ? kNegative : static_cast<Mask>(kNegative | kZero);
   if (context.depth == 0 || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0)
     return mask;
   // The sum is a positive multiple of an assumption plus something of the same sign.
@@ -221,6 +248,15 @@ bool is_not_negative(const Factor& factor) {
 
 Mask mask_of(const Sum& sum, const Signs& signs) {
   return mask_in(sum, {signs});
+}
+
+bool lies_in_range(const Sum& sum, DType to) {
+  if (is_float(to) || to == DType::String || to == DType::Bool || byte_width(to) > 4) return false;
+  const Bounds bounds = bounds_of(sum);
+  if (!bounds.least || !bounds.most) return false;
+  const auto [least, most] = integer_range(to);
+  const Rational below = *bounds.least - least, above = Rational(most) - *bounds.most;
+  return !below.is_undefined() && below.sign() >= 0 && !above.is_undefined() && above.sign() >= 0;
 }
 
 namespace {

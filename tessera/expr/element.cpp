@@ -123,6 +123,18 @@ class Reader {
     return add(std::move(result), times(complement(inside->range), outside));
   }
 
+  /// An element less what stands for it out of range: their difference in range, zero elsewhere.
+  std::optional<Sum> shifted_read(const Scalar& element, const Scalar& by) {
+    const auto* node = std::get_if<node::Read>(&element.node());
+    if (node == nullptr || node->otherwise == nullptr || is_zero(*node->otherwise))
+      return std::nullopt;
+    const std::optional<GuardedAccess> inside = this->inside(*node);
+    if (!inside) return std::nullopt;
+    const Sum shift = read(by);
+    if (!same(closed(shift), closed(read(*node->otherwise)))) return std::nullopt;
+    return times(indicator(inside->range), add(inside->value, scaled(shift, -1)));
+  }
+
   /// Operand of a maximum: a range and its value there. Minus infinity among numbers is dropped.
   Term piece_of(Term range, const Scalar& lift, const Rational& sign) {
     if (const auto* node = std::get_if<node::Read>(&lift.node());
@@ -214,6 +226,9 @@ class Reader {
         if (scalar.sort() != Sort::Bool) break;
         return add(times(truth(node.args[0], false), truth(node.args[1], true)),
                    times(truth(node.args[0], true), truth(node.args[1], false)));
+      case Fn::Sub:
+        if (auto shifted = shifted_read(node.args[0], node.args[1])) return *std::move(shifted);
+        break;
       default: break;
     }
     std::vector<Sum> args;

@@ -231,6 +231,7 @@ std::optional<ValueId> Pairing::derive(Side side, const OpDef& op, const Attrs& 
                             .front();
   mine.prepared.live.push_back(false);
   mine.prepared.computed.push_back(false);
+  mine.prepared.rounded.emplace_back();
   mine.prepared.sizes.emplace_back();
   mine.classes.push_back(kNoClass);
   assign(side, value, numbering_.results(graph, *graph.producer(value), classes).front());
@@ -243,6 +244,7 @@ ValueId Pairing::derive_constant(Side side, Tensor tensor) {
   const ValueId value = mine.prepared.graph.add_constant(std::move(tensor), {});
   mine.prepared.live.push_back(false);
   mine.prepared.computed.push_back(true);
+  mine.prepared.rounded.emplace_back();
   mine.prepared.sizes.emplace_back();
   mine.classes.push_back(kNoClass);
   assign(side, value, id);

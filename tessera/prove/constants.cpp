@@ -165,8 +165,12 @@ bool ConstantMatcher::assign(Side side, ValueId value, ValueId derived) {
 }
 
 bool ConstantMatcher::assign_rounded(Side side, ValueId value, ValueId derived) {
+  return is_rounded(side, value, derived) && assign(side, value, derived);
+}
+
+bool ConstantMatcher::is_rounded(Side side, ValueId constant, ValueId derived) {
   const auto computed = evaluated(other(side), derived);
-  const Tensor* given = pairing_.graph(side).constant(value);
+  const Tensor* given = pairing_.graph(side).constant(constant);
   if (!computed || given == nullptr) return false;
   const auto difference = rounding_difference(*given, *computed, [&] {
     std::vector<Tensor> draws;
@@ -181,7 +185,7 @@ bool ConstantMatcher::assign_rounded(Side side, ValueId value, ValueId derived) 
   if (!difference) return false;
   ++rounded_;
   largest_ = std::max(largest_, *difference);
-  return assign(side, value, derived);
+  return true;
 }
 
 std::optional<ValueId> ConstantMatcher::reshaped(Side side, ValueId value, const Ints& shape) {
@@ -189,9 +193,31 @@ std::optional<ValueId> ConstantMatcher::reshaped(Side side, ValueId value, const
                          {value, pairing_.derive_constant(side, integers(shape))});
 }
 
+bool ConstantMatcher::match_computed(ValueId target) {
+  const std::optional<Tensor>& result = pairing_.prepared(Side::Target).rounded[target.index];
+  if (!result) return false;
+  const auto same_count = by_count_.find({result->dtype, result->count()});
+  if (same_count == by_count_.end()) return false;
+  for (const ValueId source : same_count->second) {
+    if (pairing_.graph(Side::Source).constant(source)->shape != result->shape ||
+        pairing_.paired(pairing_.of(Side::Source, source)) ||
+        !is_rounded(Side::Source, source, target))
+      continue;
+    pairing_.assign(Side::Target, target, pairing_.of(Side::Source, source));
+    return true;
+  }
+  return false;
+}
+
 bool ConstantMatcher::match(ValueId target) {
   const Tensor& wanted = *pairing_.graph(Side::Target).constant(target);
   if (wanted.dtype == DType::String) return false;
+  const Prepared& source_graph = pairing_.prepared(Side::Source);
+  for (std::uint32_t i = 0; i < source_graph.rounded.size(); ++i)
+    if (const auto& result = source_graph.rounded[i];
+        result && source_graph.live[i] && result->dtype == wanted.dtype &&
+        result->shape == wanted.shape && assign_rounded(Side::Target, target, {i}))
+      return true;
   const auto same_count = by_count_.find({wanted.dtype, wanted.count()});
   if (same_count != by_count_.end()) {
     const bool telling = wanted.count() >= kTellingSize;

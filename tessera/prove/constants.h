@@ -33,6 +33,9 @@ class ConstantMatcher {
   /// For a constant of the target that is none of the source's: the same after a computation,
   /// reshaped, transposed, joined or cut out.
   bool match(ValueId target);
+  /// For a value of the target that is computed of constants alone: a constant of the source that
+  /// is its rounded result.
+  bool match_computed(ValueId target);
 
   /// For the loose constants of a window: one side scales and shifts each channel of a product with
   /// weights, the other has this in its weights and bias; or one side adds or multiplies constants
@@ -45,6 +48,8 @@ class ConstantMatcher {
  private:
   bool assign(Side side, ValueId value, ValueId derived);
   bool assign_rounded(Side side, ValueId value, ValueId derived);
+  /// Whether a constant is what a value of the other side computes to, rounded.
+  bool is_rounded(Side side, ValueId constant, ValueId computed);
   bool absorb(const Window& window, Side from);
   bool combine(const Window& window, Side from);
   bool absorb(const Window& window, Side from, ClassId product, ValueId weights, int channel);

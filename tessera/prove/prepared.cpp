@@ -67,6 +67,8 @@ class Preparation {
     graph.set_name(from_.name());
     Prepared prepared{.live = live_values(graph)};
     prepared.computed.resize(graph.value_count());
+    prepared.rounded.resize(graph.value_count());
+    for (auto& [id, tensor] : rounded_) prepared.rounded[id] = std::move(tensor);
     prepared.sizes.resize(graph.value_count());
     for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
       if (const Tensor* constant = graph.constant({i}))
@@ -113,9 +115,9 @@ class Preparation {
     return value;
   }
 
-  /// The results of a node all of whose operands are constants.
-  std::optional<Vals> folded(const GraphNode& node, const Vals& operands,
-                             const std::vector<ValueInfo>& known) {
+  /// The results of a node all of whose operands are constants, or rounded to be some.
+  std::optional<std::vector<interp::Value>> evaluated(const GraphNode& node,
+                                                      const Vals& operands) const {
     if (!node.op->pure || node.op->kind() == OpDef::Kind::Control || bytes_ > options_.most_bytes)
       return std::nullopt;
     std::vector<interp::Value> inputs;
@@ -124,7 +126,8 @@ class Preparation {
         inputs.push_back({});
         continue;
       }
-      const Tensor* constant = constant_of(operand);
+      const auto left = rounded_.find(operand.id());
+      const Tensor* constant = left != rounded_.end() ? &left->second : constant_of(operand);
       if (constant == nullptr) return std::nullopt;
       inputs.push_back({*constant});
     }
@@ -134,6 +137,27 @@ class Preparation {
     if (!results) return std::nullopt;
     for (const interp::Value& result : *results)
       if (!result.datum.is_tensor()) return std::nullopt;
+    return *results;
+  }
+
+  /// Whether a node is computed of scales or of quantized constants, and stays so.
+  bool is_kept(const GraphNode& node, const Vals& operands) const {
+    if (!options_.keeps_scales) return false;
+    if (std::ranges::any_of(operands, [&](const Val& v) {
+          return v.present() && rounded_.contains(v.id());
+        }))
+      return true;
+    return node.op == op::dequantize_linear ||
+           ((node.op == op::mul || node.op == op::div) &&
+            is_float(out_.known(operands[0]).type.dtype));
+  }
+
+  /// The results of a node all of whose operands are constants.
+  std::optional<Vals> folded(const GraphNode& node, const Vals& operands,
+                             const std::vector<ValueInfo>& known) {
+    if (is_kept(node, operands)) return std::nullopt;
+    const auto results = evaluated(node, operands);
+    if (!results) return std::nullopt;
     Vals values;
     const bool is_moved = data_movement(*node.op, *node.attrs, known).has_value();
     for (const interp::Value& result : *results) {
@@ -222,8 +246,15 @@ class Preparation {
         out_.refine(results[i], own(from_.type(outputs[i])));
         if (const Type& type = out_.known(results[i]).type; !(type == inferred))
           assumptions_.push_back(declared(outputs[i], type));
+        if (is_kept(node, operands)) continue;
         if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
       }
+      if (is_kept(node, operands))
+        if (const auto values = evaluated(node, operands)) {
+          rounds_ = true;  // that they stand for real numbers and not for rounded ones
+          for (std::size_t i = 0; i < outputs.size(); ++i)
+            rounded_.emplace(results[i].id(), (*values)[i].datum.tensor());
+        }
       if (const auto same = identical_operand(*node.op, *node.attrs, known);
           same && results.size() == 1 &&
           out_.known(operands[*same]).type == out_.known(results[0]).type)
@@ -252,6 +283,7 @@ class Preparation {
   std::set<std::string> shared_;  // symbols of the sizes of the inputs
   Sizes sizes_;                   // what the file's own symbols for them are
   std::map<std::uint32_t, Tensor> constants_;
+  std::map<std::uint32_t, Tensor> rounded_;  // results of what is kept
   std::set<std::uint32_t> named_;
   std::set<const std::byte*>& computed_;
   std::int64_t bytes_ = 0;
@@ -261,6 +293,12 @@ class Preparation {
 };
 
 }  // namespace
+
+bool is_quantized(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const GraphNode& node) {
+    return node.op == op::quantize_linear || node.op == op::dequantize_linear;
+  });
+}
 
 std::vector<bool> live_values(const Graph& graph) {
   std::vector<bool> live(graph.value_count());

@@ -17,6 +17,8 @@ struct Prepared {
   Graph graph = {};
   std::vector<bool> live = {};      // by value: an output depends on it
   std::vector<bool> computed = {};  // by value: a constant that follows from those of the file
+  /// By value: the rounded result of a computation over constants that was left in the graph.
+  std::vector<std::optional<Tensor>> rounded = {};
   /// By value: an integer tensor as arithmetic over the sizes of the inputs.
   std::vector<std::optional<std::vector<Dim>>> sizes = {};
   std::vector<Assumption> assumptions = {};
@@ -26,8 +28,14 @@ struct PrepareOptions {
   std::vector<Type> inputs;                         // what the graph's inputs are taken to be
   std::string scope;                                // sizes that are made up are called by it
   std::int64_t most_bytes = std::int64_t{1} << 29;  // of constants that are computed
+  /// Leaves what is computed of quantized constants and of scales in the graph: rounded, a product
+  /// of scales is no product any more.
+  bool keeps_scales = false;
   const std::atomic<bool>* stop = nullptr;
 };
+
+/// Whether a graph has quantized tensors.
+bool is_quantized(const Graph& graph);
 
 /// Keeps: the meaning, inputs and outputs in order, names of values that stay.
 Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options);

@@ -13,10 +13,12 @@ namespace {
 constexpr std::size_t kMostCases = 9;
 
 Expected<Prepared> prepared_side(const Aligned& aligned, Side side, std::vector<Type> inputs,
-                                 const std::atomic<bool>* stop) {
+                                 const std::atomic<bool>* stop, bool keeps_scales = false) {
   const bool source = side == Side::Source;
-  return prepare(source ? aligned.source : aligned.target,
-                 {.inputs = std::move(inputs), .scope = source ? "s" : "t", .stop = stop});
+  return prepare(source ? aligned.source : aligned.target, {.inputs = std::move(inputs),
+                                                            .scope = source ? "s" : "t",
+                                                            .keeps_scales = keeps_scales,
+                                                            .stop = stop});
 }
 
 class Cases {
@@ -139,11 +141,11 @@ std::vector<SizeCase> size_cases(const Aligned& aligned, const std::atomic<bool>
 }
 
 Expected<std::array<Prepared, 2>> prepared_pair(const Aligned& aligned,
-                                                const std::atomic<bool>* stop) {
+                                                const std::atomic<bool>* stop, bool keeps_scales) {
   std::array<Prepared, 2> both;
   for (const Side side : kSides) {
     TESSERA_TRY(both[static_cast<std::size_t>(side)],
-                prepared_side(aligned, side, aligned.inputs, stop));
+                prepared_side(aligned, side, aligned.inputs, stop, keeps_scales));
   }
   return both;
 }

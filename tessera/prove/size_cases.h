@@ -24,6 +24,7 @@ std::vector<SizeCase> size_cases(const Aligned& aligned, const std::atomic<bool>
 
 /// Source and target made ready to be compared.
 Expected<std::array<Prepared, 2>> prepared_pair(const Aligned& aligned,
-                                                const std::atomic<bool>* stop);
+                                                const std::atomic<bool>* stop,
+                                                bool keeps_scales = false);
 
 }  // namespace tessera::prove

@@ -288,6 +288,10 @@ void Sweep::match(ValueId target) {
     if (constants_->match(target)) ++result_.proved;
     return;
   }
+  if (constants_->match_computed(target)) {
+    ++result_.proved;
+    return;
+  }
   for (const Candidate& candidate : candidates(target)) {
     const auto value = derived(candidate, target);
     if (!value || !compatible(pairing_->graph(Side::Source).type(*value),
@@ -437,6 +441,24 @@ void Sweep::find_unrelated() {
   if (source && target) result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
 }
 
+/// A proof with scales as the products that they are computed as, in one direction or the other;
+/// nothing where there is none.
+std::optional<SweepResult> matched_by_scales(const Aligned& aligned, const Aligned& reversed,
+                                             const SweepOptions& options) {
+  for (const Aligned* one : {&aligned, &reversed}) {
+    auto models = prepared_pair(*one, options.stop, true);
+    if (!models) return std::nullopt;
+    Sweep sweep(*one, options);
+    sweep.start(*std::move(models));
+    if (!sweep.match_all()) continue;
+    Verdict verdict = sweep.runs().confirmed(sweep.proved());
+    SweepResult made = std::move(sweep).report();
+    made.verdict = std::move(verdict);
+    return made;
+  }
+  return std::nullopt;
+}
+
 /// A verdict that does not depend on which of the models is the source: proofs are looked for in
 /// both directions before an input is looked for that tells the models apart.
 SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
@@ -463,9 +485,13 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
       if ((sweep->*match)()) return result(forward.runs().confirmed(sweep->proved()));
     return std::nullopt;
   };
+  const bool quantized = std::ranges::all_of(
+      *models, [](const Prepared& prepared) { return is_quantized(prepared.graph); });
   forward.start(*models);
   // Tools keep most names, and large models take long to run.
   if (forward.match_all()) return result(forward.runs().confirmed(forward.proved()));
+  if (quantized)
+    if (auto exact = matched_by_scales(aligned, reversed, options)) return *std::move(exact);
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});
   if (!is_suspect && backward.match_all())

@@ -5,6 +5,7 @@
 
 #include "tessera/ir/infer.h"
 #include "tessera/ir/rebuild.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::prove {
 namespace {
@@ -88,10 +89,24 @@ std::size_t Window::rank(ClassId id) const {
 }
 
 bool Window::stays_constant(ClassId id) const {
+  const auto is_computed = [&](Side side) {
+    const auto value = pairing_->member(side, id);
+    return value && pairing_->graph(side).producer(*value) != nullptr;
+  };
+  if (std::ranges::any_of(kSides, is_computed)) return false;
   for (const Side side : kSides)
     if (const auto value = pairing_->member(side, id))
       if (const Tensor* tensor = pairing_->graph(side).constant(*value)) return is_plain(*tensor);
   return false;
+}
+
+bool Window::is_scale(ClassId id) const {
+  return std::ranges::any_of(kSides, [&](Side side) {
+    const auto value = pairing_->member(side, id);
+    if (!value || !pairing_->prepared(side).rounded[value->index]) return false;
+    const GraphNode* node = pairing_->graph(side).producer(*value);
+    return node != nullptr && node->op != op::dequantize_linear;
+  });
 }
 
 void Window::balance() {
@@ -115,7 +130,7 @@ void Window::balance() {
     for (const Side side : kSides)
       for (const ClassId id : frontiers[index(side)]) {
         if (stuck.contains({side, id}) || stays_constant(id)) continue;
-        const bool alone = !pairing_->paired(id) || is_size(side, id);
+        const bool alone = !pairing_->paired(id) || is_size(side, id) || is_scale(id);
         if (!alone && frontiers[index(other(side))].contains(id)) continue;
         if (!latest || (alone && !must) || (alone == must && rank(id) > rank(latest->second))) {
           if (must && !alone) continue;

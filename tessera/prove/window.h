@@ -54,6 +54,8 @@ class Window {
   bool expand(Side side, ClassId id);
   std::size_t rank(ClassId id) const;
   bool stays_constant(ClassId id) const;
+  /// Arithmetic of scales, which proofs calculate with.
+  bool is_scale(ClassId id) const;
   void balance();
 
   const Pairing* pairing_;
