@@ -62,6 +62,7 @@ class Classes:
     def __init__(self, catalog):
         self.catalog, self.parents, self.nodes, self.uses = catalog, [], {}, {}
         self.constants, self.by_content, self.by_sizes = {}, {}, {}  # by class; classes by what they are
+        self.real = set()  # classes of constants that are no rounded numbers
         self.tensors, self.folding, self.counts_narrow_sizes = {}, Folding(), False
         self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
         for op, attrs in catalog.defaults.items():
@@ -204,6 +205,7 @@ class Classes:
                 # What a lemma brings in is a real number: its rounded value is no other constant.
                 own = self.fresh(self.tensors[str(c)])
                 self.constants[own] = constant
+                self.real.add(own)
                 made.append((c, own))
             else:
                 made.append((c, self.constant(constant)))

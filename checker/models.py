@@ -19,6 +19,7 @@ WRAPS = ("wrap-around", CLAUSES["wrap-around"])
 ROUNDED = re.compile(r"\d+ constants? of one model (?:is|are) what the constants of the other compute to, rounded: "
                      r"elements differ by at most (\d+\.\d) units in the last place")
 MOST_ROUNDS = 8  # of putting lemmas in
+MOST_JOINED = 4  # computed constants that are equal up to rounding
 
 
 def checked_rule(certificate, catalog):
@@ -78,6 +79,7 @@ class ModelCheck:
         self.units = max([float(m.group(1)) for _, text in certificate.assumptions for m in [ROUNDED.fullmatch(text)]
                           if m], default=None)
         self.tried = set()  # pairs of constants
+        self.joined = {}  # by class: the different computed constants that others were joined with
 
     def check(self, paths):
         models = []
@@ -92,6 +94,8 @@ class ModelCheck:
         lemmas = [CertificateReader(text).certificate() for text in self.certificate.lemmas]
         self.classes.folding.is_exact = True
         rules = [parsed_rule(lemma.rule) for lemma in lemmas]
+
+        self.match_rounded()
 
         def is_shown(used):
             return len(used) == len(rules) and all(self.classes.find(a) == self.classes.find(b) for a, b in outputs)
@@ -155,12 +159,17 @@ class ModelCheck:
             return
         for a in sorted(classes.folding.computed):
             for b in list(classes.constants):
-                if classes.find(a) == classes.find(b) or (a, b) in self.tried:
+                if classes.find(a) == classes.find(b) or (a, b) in self.tried or b in classes.real:
                     continue
                 self.tried.add((a, b))
                 apart = classes.folding.units_apart(a, classes.constants[a], classes.constants[b])
                 if apart is not None and apart <= self.units + 0.05:  # which is printed with one digit
+                    # Of what is near and near again, some may be far.
+                    joined = self.joined.pop(classes.find(a), set()) | self.joined.pop(classes.find(b), set())
+                    joined.add(bytes(classes.constants[a].data))
+                    require(len(joined) <= MOST_JOINED, "too many constants are taken for one up to rounding")
                     classes.union(b, a)
+                    self.joined[classes.find(a)] = joined
 
     def check_assumptions(self, lemmas):
         """All that the lemmas and the constants need, and nothing that is not checked here."""

@@ -522,6 +522,9 @@ class Replay:
 
     def __init__(self, certificate):
         self.certificate, self.named = certificate, certificate.named_reals
+        doubles = [i for i in certificate.inputs if i.dtype == "f64"] + \
+            [o for v in certificate.values for o in v.definition.outputs if o.dtype == "f64"]
+        require(not (self.named and doubles), "constants of doubles are named")
         self.facts = facts_of(certificate)
         for fact in self.facts:
             require(not any(s[0] in "%#" for s in fact.symbols()), "a fact speaks of a position")

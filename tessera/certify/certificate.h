@@ -41,7 +41,7 @@ struct Claim {
   std::vector<std::pair<std::string, std::string>> pairs;
   Guard facts;
   /// Whether constants stand for the named reals that they are near to (expr/named_real.h).
-  bool named_reals = false;
+  bool named_reals = false;  // not where it has doubles, which hold more digits than names explain
 };
 
 /// The kinds of inference. Each changes one term of one of the two sums; the last two end a proof.
@@ -97,6 +97,9 @@ struct Subject {
   std::vector<std::pair<std::string, std::string>> assumptions = {};  // kind and clause
   SizeValues witness = {};  // sizes that satisfy all facts: the claim is not empty
 };
+
+/// Whether a tensor of the claim has elements of type f64.
+bool has_doubles(const Claim& claim);
 
 struct Certificate {
   Claim claim;

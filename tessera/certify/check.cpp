@@ -75,8 +75,18 @@ bool has_bottom(const Sum& sum) {
 
 }  // namespace
 
+bool has_doubles(const Claim& claim) {
+  return std::ranges::any_of(claim.inputs,
+                             [](const Input& i) { return i.type.dtype == DType::F64; }) ||
+         std::ranges::any_of(claim.values, [](const Value& value) {
+           return std::ranges::any_of(value.definition->outputs,
+                                      [](const Output& o) { return o.dtype == DType::F64; });
+         });
+}
+
 Expected<State> State::of(const Claim& claim, std::size_t pair) {
   State state;
+  CERTIFY(!claim.named_reals || !has_doubles(claim), "constants of doubles are named");
   state.facts_ = facts_of(claim);
   std::set<std::string> sizes_named;
   for (const Dim& fact : state.facts_) fact.collect_symbols(sizes_named);

@@ -105,6 +105,17 @@ TracedNumber TracedNumber::of_double(double number) {
   return Tracer::current().constant({.is_integer = false, .number = number});
 }
 
+TracedNumber TracedNumber::stored(DType dtype, TracedNumber x) {
+  constexpr std::uint64_t kStored = 0x73746f726564;  // no key of a function
+  const Tracer::Node& node = Tracer::current().nodes_[x.id_];
+  if (node.kind == Tracer::Kind::Step && node.op == Tape::Op::Keyed && node.key >= kStored &&
+      node.key < kStored + 256) {
+    const auto own = static_cast<DType>(node.key - kStored);
+    if (own == dtype || (byte_width(own) < byte_width(dtype) && dtype != DType::BF16)) return x;
+  }
+  return keyed(kStored + static_cast<std::uint64_t>(dtype), x);
+}
+
 TracedNumber TracedNumber::keyed(std::uint64_t key, TracedNumber x) {
   return Tracer::current().step(Tape::Op::Keyed, x, {}, key);
 }

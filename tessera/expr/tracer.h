@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/expr/field.h"
+#include "tessera/support/dtype.h"
 
 namespace tessera {
 
@@ -26,6 +27,8 @@ class TracedNumber {
   static TracedNumber of_double(double number);
   static TracedNumber keyed(std::uint64_t key, TracedNumber x);
   static TracedNumber keyed(std::uint64_t key, TracedNumber x, TracedNumber y);
+  /// Stored as an element of this type; that of a type all of whose numbers it has is unchanged.
+  static TracedNumber stored(DType dtype, TracedNumber x);
   static TracedNumber larger(TracedNumber a, TracedNumber b);
   static TracedNumber smaller(TracedNumber a, TracedNumber b);
 

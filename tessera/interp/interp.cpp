@@ -10,6 +10,7 @@
 #include "tessera/expr/number.h"
 #include "tessera/expr/shape.h"
 #include "tessera/interp/memory.h"
+#include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
 #include "tessera/ops/text.h"
@@ -94,6 +95,25 @@ std::vector<ValueInfo> known_of(std::span<const Value> inputs) {
 
 bool is_text(const Value& value) {
   return value.datum.is_tensor() && value.datum.tensor().dtype == DType::String;
+}
+
+/// Whether storing a result rounds it: results of arithmetic to types other than f32, in which
+/// definitions compute, and what is moved into a type that does not have all numbers of its own.
+bool is_rounded(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
+                DType to) {
+  const auto moved = data_movement(op, attrs, inputs);
+  if (!moved) return to != DType::F32;
+  const DType from = inputs[moved->operand].type.dtype;
+  const bool has_all = is_float(from) && byte_width(from) < byte_width(to) && to != DType::BF16 &&
+                       from != DType::F8E8M0;
+  return from != to && !has_all;
+}
+
+/// Records that elements are stored.
+void trace_rounding(DType dtype, Memory::Block& block, const std::vector<std::int64_t>& shape) {
+  auto* numbers = reinterpret_cast<TracedNumber*>(block.data());
+  for (std::int64_t i = 0; i < *element_count(shape); ++i)
+    numbers[i] = TracedNumber::stored(dtype, numbers[i]);
 }
 
 /// Bytes that a datum holds, shared or not.
@@ -247,6 +267,10 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   TESSERA_TRY_DONE(
       eval<T>(definition, sizes, arrays, into,
               {.threads = options_.threads, .stop = options_.stop, .in_order = options_.in_order}));
+  if constexpr (std::is_same_v<T, TracedNumber>)
+    for (std::size_t i = 0; i < wanted && options_.traces_rounding; ++i)
+      if (into[i].lifted && is_rounded(op, attrs, known_of(inputs), types[i].dtype))
+        trace_rounding(types[i].dtype, blocks[i], shapes[i]);
   Values results;
   for (std::size_t i = 0; i < wanted; ++i)
     results.push_back(

@@ -29,6 +29,7 @@ struct Options {
   std::int64_t max_iterations = 100'000;              // limit on the iterations of all loops
   const std::atomic<bool>* stop = nullptr;            // cancellation flag
   bool in_order = false;                              // see EvalOptions
+  bool traces_rounding = false;  // records that results are rounded, where operations are traced
   std::function<void(const Progress&)> progress = {};
   /// Callback for each result of the outermost graph's nodes.
   std::function<void(ValueId, const Value&)> observe = {};

@@ -148,7 +148,8 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options,
       return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
     claim = *std::move(written);
   }
-  if (!options.named_reals) return std::nullopt;
+  // A double that is not the nearest one of a number stands for itself.
+  if (!options.named_reals || certify::has_doubles(claim->claim)) return std::nullopt;
   std::vector<Assumption> assumptions = named_constants(claim->claim);
   if (assumptions.empty()) return std::nullopt;
   GraphClaim named = std::move(*claim);
