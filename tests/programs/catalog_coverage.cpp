@@ -14,6 +14,7 @@ const std::map<std::string, std::string, std::less<>>& not_drawn() {
   static const std::map<std::string, std::string, std::less<>> all = {
       {"conv_weight_gradient.auto_pad", "any other than the default is refused"},
       {"image_decoder", "takes files; tests of its formats"},
+      {"max_pool_gradient", "its indices are those of a max_pool; tests of the operator"},
       {"ml_svm_classifier", "its attributes are a model; recorded models"},
       {"ml_svm_regressor", "its attributes are a model; recorded models"},
       {"ml_tree_ensemble", "its attributes are a model; recorded models"},
