@@ -94,8 +94,8 @@ const Factor* clip_operand(const Sum& sum) {
 }
 
 /// Clips have one form, by max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: the one in
-/// which the innermost sum begins with a negative coefficient; and by max(n, x) = n + max(0, x - n):
-/// the innermost number is 0. Nothing where it is this one already.
+/// which the innermost sum begins with a negative coefficient; and by max(n, x) = n + max(0, x -
+/// n): the innermost number is 0. Nothing where it is this one already.
 std::optional<Sum> clipped(Names& names, const Sum& pieces) {
   const std::optional<ConstantAndOperand> outer = bounded(pieces);
   if (!outer) return std::nullopt;
@@ -116,7 +116,8 @@ std::optional<Sum> clipped(Names& names, const Sum& pieces) {
   if (first->coefficient.sign() < 0) {
     if (inner.bound.is(0) || clip_operand(*inner.other) != nullptr) return std::nullopt;
     Sum x = add(opened(names, *inner.other), constant(inner.bound * Rational(-1)));
-    return with_shift(inner.bound * scale, scaled(most(names, {group({}), group(std::move(x))}), scale));
+    return with_shift(inner.bound * scale,
+                      scaled(most(names, {group({}), group(std::move(x))}), scale));
   }
   if ((inner.bound * scale).less_than(outer->bound)) return std::nullopt;
   const Sum x = opened(names, scaled(*inner.other, scale));

@@ -421,9 +421,10 @@ std::int64_t largest_operand(const Stage& stage, const Scalar& value) {
   return elements;
 }
 
-/// Whether an operand is computed elementwise (a normalization, the scale of squeeze-and-excitation)
-/// and better be computed ahead: k-steps then copy it asynchronously, which they cannot while they
-/// compute it. Not for a window that reads a pixel several times: copies of it would be stored.
+/// Whether an operand is computed elementwise (a normalization, the scale of
+/// squeeze-and-excitation) and better be computed ahead: k-steps then copy it asynchronously, which
+/// they cannot while they compute it. Not for a window that reads a pixel several times: copies of
+/// it would be stored.
 bool is_computed_ahead(const Contraction& c, const Scalar& value, const Rounding& rounding) {
   if (c.bytes || rounding.to == DType::F32 || std::holds_alternative<node::Read>(value.node()))
     return false;

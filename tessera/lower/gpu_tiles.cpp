@@ -56,8 +56,8 @@ bool exact_ends(const Contraction& c) {
   return !is_read(c.a) || c.a.reads[0].box || (!c.known_b && !is_read(c.b));
 }
 
-/// Whether both operands are tensors in memory whose last axis is none of the reduction, as those of
-/// the gradient of a convolution's weights: any box of the reduction's axes is as good to copy.
+/// Whether both operands are tensors in memory whose last axis is none of the reduction, as those
+/// of the gradient of a convolution's weights: any box of the reduction's axes is as good to copy.
 bool lie_across(const Contraction& c) {
   const auto lies_across = [&](const Factor& factor) {
     return is_read(factor) && !factor.reads[0].box &&

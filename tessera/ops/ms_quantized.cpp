@@ -61,10 +61,10 @@ OpDef of_one(std::string name, std::string_view op, std::vector<AttrSpec> attrs)
           .outputs = {"y"},
           .attrs = std::move(attrs),
           .expand = [op](Body& b, const Attrs& given, const Vals& in) -> Expected<Vals> {
-            TESSERA_TRY(const Val y, of_image(given, numbers(b, in, 0),
-                                              [&](const Val& x, const Attrs& own) {
-                                                return b.op(op, {x}, own);
-                                              }));
+            TESSERA_TRY(const Val y,
+                        of_image(given, numbers(b, in, 0), [&](const Val& x, const Attrs& own) {
+                          return b.op(op, {x}, own);
+                        }));
             return Vals{integers(b, y, in, 3)};
           }};
 }
@@ -130,8 +130,7 @@ OpDef ms_matmul_integer_to_float() {
           .inputs = {"a", "b", "a_scale", "b_scale", "a_zero_point?", "b_zero_point?", "bias?"},
           .outputs = {"y"},
           .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
-            const Val sums =
-                b.op("matmul_integer", {in[0], in[1], present(in, 4), present(in, 5)});
+            const Val sums = b.op("matmul_integer", {in[0], in[1], present(in, 4), present(in, 5)});
             return Vals{numbers_of_sums(sums, in[2], in[3], present(in, 6))};
           }};
 }

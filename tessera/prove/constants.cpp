@@ -437,7 +437,8 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
   const auto at_one = replayed(window, from, product, one);
   const auto shift = replayed(window, from, product, *bias);
   if (!at_zero || !at_one || !shift) return false;
-  if (*at_one == one) return false;  // nothing is done to the product: its weights are what they are
+  if (*at_one == one)
+    return false;  // nothing is done to the product: its weights are what they are
   const auto scale = pairing_.derive(from, *op::sub, {}, {*at_one, *at_zero});
   if (!scale) return false;
 

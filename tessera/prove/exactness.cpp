@@ -20,9 +20,11 @@ constexpr int kInputs = 4;  // that are tried where the operations are not the s
 std::optional<std::vector<TracedNumber>> recorded_outputs(const Graph& graph,
                                                           const std::vector<interp::Value>& inputs,
                                                           const Options& options) {
-  const auto results = interp::run_as<TracedNumber>(
-      graph, inputs,
-      {.memory_limit = kExactnessMemoryLimit, .stop = options.stop, .in_order = true, .traces_rounding = true});
+  const auto results = interp::run_as<TracedNumber>(graph, inputs,
+                                                    {.memory_limit = kExactnessMemoryLimit,
+                                                     .stop = options.stop,
+                                                     .in_order = true,
+                                                     .traces_rounding = true});
   if (!results) return std::nullopt;
   std::vector<TracedNumber> all;
   for (const interp::Value& value : *results) {
@@ -56,7 +58,8 @@ bool does_the_same(const Instance& instance, const std::vector<Tensor>& drawn,
       continue;
     }
     std::vector<TracedNumber> elements(static_cast<std::size_t>(tensor.count()));
-    for (TracedNumber& element : elements) element = TracedNumber::stored(tensor.dtype, recording.input());
+    for (TracedNumber& element : elements)
+      element = TracedNumber::stored(tensor.dtype, recording.input());
     inputs.push_back({Tensor::of<TracedNumber>(tensor.dtype, tensor.shape, elements), true});
   }
   const auto source = recorded_outputs(instance.source, inputs, options);

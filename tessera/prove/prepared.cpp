@@ -143,13 +143,11 @@ class Preparation {
   /// Whether a node is computed of scales or of quantized constants, and stays so.
   bool is_kept(const GraphNode& node, const Vals& operands) const {
     if (!options_.keeps_scales) return false;
-    if (std::ranges::any_of(operands, [&](const Val& v) {
-          return v.present() && rounded_.contains(v.id());
-        }))
+    if (std::ranges::any_of(operands,
+                            [&](const Val& v) { return v.present() && rounded_.contains(v.id()); }))
       return true;
-    return node.op == op::dequantize_linear ||
-           ((node.op == op::mul || node.op == op::div) &&
-            is_float(out_.known(operands[0]).type.dtype));
+    return node.op == op::dequantize_linear || ((node.op == op::mul || node.op == op::div) &&
+                                                is_float(out_.known(operands[0]).type.dtype));
   }
 
   /// The results of a node all of whose operands are constants.

@@ -209,14 +209,16 @@ TEST(Microsoft, PoolsWhatQuantizedImagesStandFor) {
              .attrs = {{"channels_last", 1}},
              .inputs = {last, f32({}, {0.1}), three, f32({}, {0.05}), seven},
              .outputs = {testing::tensor(DType::U8, {1, 1, 1, 2}, {61, 65})}});
-  expect_op({.op = "ms_qlinear_average_pool",
-             .attrs = with_channels_last,
-             .inputs = {last, f32({}, {0.1}), three, f32({}, {0.05}), seven},
-             .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {21, 25, 33, 37, 69, 73, 81, 85})}});
-  expect_op({.op = "ms_nhwc_max_pool",
-             .attrs = window,
-             .inputs = {last},
-             .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {20, 22, 28, 30, 52, 54, 60, 62})}});
+  expect_op(
+      {.op = "ms_qlinear_average_pool",
+       .attrs = with_channels_last,
+       .inputs = {last, f32({}, {0.1}), three, f32({}, {0.05}), seven},
+       .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {21, 25, 33, 37, 69, 73, 81, 85})}});
+  expect_op(
+      {.op = "ms_nhwc_max_pool",
+       .attrs = window,
+       .inputs = {last},
+       .outputs = {testing::tensor(DType::U8, {1, 2, 2, 2}, {20, 22, 28, 30, 52, 54, 60, 62})}});
   // The operator of ONNX Runtime has no dilations.
   EXPECT_FALSE(completed(*find_op("ms_qlinear_average_pool"),
                          {{"kernel_shape", Ints{3, 3}}, {"dilations", Ints{2, 2}}}));
@@ -226,20 +228,20 @@ TEST(Microsoft, ConvolvesQuantizedImagesWhoseChannelsComeLast) {
   std::vector<double> even;
   for (int i = 0; i < 64; i += 2) even.push_back(i);
   const auto scale = [](double value) { return f32({}, {value}); };
-  expect_op({.op = "ms_qlinear_conv",
-             .attrs = {{"channels_last", 1}, {"pads", Ints{1, 0, 0, 1}}, {"strides", Ints{2, 1}}},
-             .inputs = {testing::tensor(DType::U8, {1, 4, 4, 2}, even), scale(0.1),
-                        testing::tensor(DType::U8, {}, {3}),
-                        testing::tensor(DType::I8, {3, 2, 2, 2},
-                                        {1, -2, 3, 4, -5, 6, 7, -8, 2, -4, 6, 8, -10, 12, 14, -16,
-                                         -1, 2, -3, -4, 5, -6, -7, 8}),
-                        f32({3}, {0.02, 0.01, 0.03}), testing::tensor(DType::I8, {3}, {0, 0, 0}),
-                        scale(0.05), testing::tensor(DType::U8, {}, {100}),
-                        testing::tensor(DType::I32, {3}, {50, -20, 7})},
-             .outputs = {testing::tensor(
-                 DType::U8, {1, 2, 4, 3},
-                 {101, 98,  103, 102, 99, 101, 102, 100, 100, 106, 104, 94,
-                  109, 107, 90,  110, 108, 89, 111, 108, 87,  115, 112, 82})}});
+  expect_op(
+      {.op = "ms_qlinear_conv",
+       .attrs = {{"channels_last", 1}, {"pads", Ints{1, 0, 0, 1}}, {"strides", Ints{2, 1}}},
+       .inputs = {testing::tensor(DType::U8, {1, 4, 4, 2}, even), scale(0.1),
+                  testing::tensor(DType::U8, {}, {3}),
+                  testing::tensor(DType::I8, {3, 2, 2, 2},
+                                  {1,   -2, 3,  4,   -5, 6, 7,  -8, 2, -4, 6,  8,
+                                   -10, 12, 14, -16, -1, 2, -3, -4, 5, -6, -7, 8}),
+                  f32({3}, {0.02, 0.01, 0.03}), testing::tensor(DType::I8, {3}, {0, 0, 0}),
+                  scale(0.05), testing::tensor(DType::U8, {}, {100}),
+                  testing::tensor(DType::I32, {3}, {50, -20, 7})},
+       .outputs = {testing::tensor(DType::U8, {1, 2, 4, 3},
+                                   {101, 98,  103, 102, 99,  101, 102, 100, 100, 106, 104, 94,
+                                    109, 107, 90,  110, 108, 89,  111, 108, 87,  115, 112, 82})}});
 }
 
 }  // namespace
