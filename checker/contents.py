@@ -61,8 +61,9 @@ class Contents:
                 return constant_of_file(literal.elements[place], False)
             if f.kind == "apply" and f.name == "div" and f.to == "i64":
                 return exact_quotient(*map(self.unfolded, f.args))
-            if tensor is None or tensor.value is None:
+            if tensor is None:
                 return None
+            require(tensor.value is not None, "an element of an input is not known")
             return self.unfolded(element(self.tensors, tensor, f.at, False))
         terms = [t for term in sums.normal(terms) for t in written_out(term)]
         return sums.normal(sums.changed(terms, put_in))

@@ -128,9 +128,12 @@ Expected<Done> add_calls(const Graph& graph, const std::vector<ValueInfo>& input
     if (!signature) continue;
     const std::string call = call_text(node, *signature);
     if (node.op->kind() == OpDef::Kind::Core) {
-      TESSERA_TRY(std::string text, definition_text(node, *signature));
-      meanings.definitions.emplace(call, std::move(text));
-      continue;
+      auto text = definition_text(node, *signature);
+      if (!text && !is_needs_value(text.error())) return std::move(text).error();
+      if (text) {
+        meanings.definitions.emplace(call, *std::move(text));
+        continue;
+      }
     }
     if (is_composite(*node.op)) {
       TESSERA_TRY(Graph body,
