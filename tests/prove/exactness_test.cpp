@@ -36,6 +36,35 @@ TEST(Exactness, TheSameOperationsInTheSameOrder) {
   for (const Pair& pair : pairs) EXPECT_FALSE(verdict_on(pair)) << pair.source << pair.target;
 }
 
+// Equal over the reals, and for most inputs bit by bit.
+TEST(Exactness, CastsAndStorageInOtherTypesRound) {
+  const Pair pairs[] = {
+      {"graph(x: f32[n], y: f32[n]) { return cast(add(cast(x) {to=\"f64\"}, cast(y) {to=\"f64\"}))"
+       " {to=\"f32\"} }",
+       "graph(x: f32[n], y: f32[n]) { return add(x, y) }"},
+      {"graph(x: f64[n], y: f64[n]) { return add(cast(x) {to=\"f32\"}, cast(y) {to=\"f32\"}) }",
+       "graph(x: f64[n], y: f64[n]) { return cast(add(x, y)) {to=\"f32\"} }"},
+      {"graph(x: i64[n]) { return cast(x) {to=\"f32\"} }",
+       "graph(x: i64[n]) { return cast(cast(x) {to=\"f64\"}) {to=\"f32\"} }"},
+      {"graph(x: f32[n]) { return mul(cast(x) {to=\"f64\"}, cast(x) {to=\"f64\"}) }",
+       "graph(x: f32[n]) { return cast(mul(x, x)) {to=\"f64\"} }"},
+      {"graph(x: f16[n]) { return mul(cast(x) {to=\"f32\"}, cast(x) {to=\"f32\"}) }",
+       "graph(x: f16[n]) { return cast(mul(x, x)) {to=\"f32\"} }"},
+  };
+  for (const Pair& pair : pairs) EXPECT_TRUE(verdict_on(pair)) << pair.source << pair.target;
+  const Pair same[] = {
+      {"graph(x: f16[n]) { return cast(cast(x) {to=\"f32\"}) {to=\"f16\"} }",
+       "graph(x: f16[n]) { return x }"},
+      {"graph(x: f32[n]) { return cast(cast(x) {to=\"f64\"}) {to=\"f32\"} }",
+       "graph(x: f32[n]) { return x }"},
+      {"graph(x: i8[n]) { return cast(cast(x) {to=\"i32\"}) {to=\"f32\"} }",
+       "graph(x: i8[n]) { return cast(x) {to=\"f32\"} }"},
+      {"graph(x: f64[m, n]) { return transpose(cast(x) {to=\"f32\"}) }",
+       "graph(x: f64[m, n]) { return cast(transpose(x)) {to=\"f32\"} }"},
+  };
+  for (const Pair& pair : same) EXPECT_FALSE(verdict_on(pair)) << pair.source << pair.target;
+}
+
 // All of these are equal over the reals.
 TEST(Exactness, WhatIsRoundedOtherwiseIsShownByAnInputThatReplays) {
   const Pair pairs[] = {

@@ -424,6 +424,16 @@ TEST(Prove, NamedRealsAreAnOption) {
   EXPECT_FALSE(std::holds_alternative<Proved>(prove(source, target, {.named_reals = false})));
 }
 
+// A double that is the nearest f32 number of 1/3 is another number: timestamps tell them apart.
+TEST(Prove, DoublesAreNoNamedReals) {
+  const Graph near = parsed("graph(x: f64[n]) { return mul(x, const f64[] 0.3333333432674408) }"),
+              third = parsed("graph(x: f64[n]) { return div(x, const f64[] 3.0) }");
+  EXPECT_FALSE(std::holds_alternative<Proved>(prove(near, third, {})));
+  const Graph single = parsed("graph(x: f32[n]) { return mul(x, 0.33333334) }");
+  EXPECT_TRUE(std::holds_alternative<Proved>(
+      prove(single, parsed("graph(x: f32[n]) { return div(x, 3.0) }"), {})));
+}
+
 TEST(Prove, AScaleOfQueriesAndKeysMayBePutTogether) {
   const Graph source = parsed(
       "graph(q: f32[n, d], k: f32[d, m]) { return matmul(mul(q, 0.35355338), mul(k, 0.35355338)) "
