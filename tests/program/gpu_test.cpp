@@ -349,6 +349,26 @@ TEST(GpuProgram, AttentionToEarlierKeys) {
   }
 }
 
+// Whole tiles, of several heads that lie beside each other.
+TEST(SlowGpuProgram, AttentionToEarlierKeysOfSeveralHeads) {
+  for (const std::int64_t width : {64, 96}) {
+    const std::int64_t tokens = 512, heads = 2;
+    const std::string type = fmt::format("f32[2, {}, {}]", tokens, heads * width);
+    const std::vector<std::int64_t> shape = {2, tokens, heads * width};
+    const CompileReport report = expect_same_on_gpu(
+        {fmt::format(
+             "graph(q: {0}, k: {0}, v: {0}) {{ return cast(attention(cast(q) {{to=\"f16\"}}, "
+             "cast(k) {{to=\"f16\"}}, cast(v) {{to=\"f16\"}}) {{is_causal=1, q_num_heads={1}, "
+             "kv_num_heads={1}}}) {{to=\"f32\"}} }}",
+             type, heads),
+         {random_f32(shape, 1), random_f32(shape, 2), random_f32(shape, 3)},
+         1,
+         {.contraction_dtype = DType::F16},
+         1e-2});
+    EXPECT_TRUE(report.interpreted.empty());
+  }
+}
+
 TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
   for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
     const CompileReport report = expect_same_on_gpu(
