@@ -44,7 +44,8 @@ Expected<Val> of_image(const Attrs& attrs, const Val& x,
   if (x.rank() < 3)
     return bad_operands(fmt::format("the image has {} axes", x.rank()),
                         "it has N, spatial axes and C");
-  return channels_last(apply(channels_second(x), own));
+  const Val y = apply(channels_second(x), own);
+  return y.rank() < 3 ? y : channels_last(y);  // the operator may have refused its input
 }
 
 /// Sums of products of integers as the numbers that they stand for, with an optional bias.

@@ -168,7 +168,7 @@ Expected<Aligned> align(const Graph& source, const Graph& target, const AlignOpt
       const std::vector<std::size_t> inputs,
       matched(names_of(source, source.inputs()), names_of(target, target.inputs()), "inputs"));
   if (source.outputs().empty() && target.outputs().empty())
-    return Diagnostic{.id = "outputs-none",
+    return Diagnostic{.id = "prove-outputs",
                       .message = "the models have no outputs, so there is nothing to prove"};
   TESSERA_TRY(const std::vector<std::size_t> outputs,
               matched(given(source, options.source_outputs), given(target, options.target_outputs),
