@@ -358,7 +358,7 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     if (machine->eager) finish(copies);
     const auto bytes = static_cast<std::int64_t>(copies.size() * map.width);
     machine->meetings[arguments[2]].late.push_back({copies, bytes});
-  } else if (has("mbarrier.arrive")) {
+  } else if (has("mbarrier.arrive") || has("mbarrier.release")) {
     arrive(machine->meetings[arguments[0]]);
   } else if (has("mbarrier.wait")) {
     return is_over(arguments[0], as<std::uint32_t>(arguments[1]));

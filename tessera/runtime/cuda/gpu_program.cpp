@@ -42,6 +42,7 @@ Expected<std::vector<std::string>> assembled(const Device& device, const Program
     const Program::Kernel& kernel = program.kernels[i];
     TESSERA_TRY_DONE(device.use());  // in this thread
     const std::string ptx(ptx_of(program, kernel));
+    if (kernel.is_whole) return ptx;
     const std::string key =
         fmt::format("cuda {} compute {}\n{}", device.driver_version(), device.compute(), ptx);
     if (cache)
@@ -64,14 +65,23 @@ Expected<GpuProgram> load(const Program& program, const std::filesystem::path& c
   TESSERA_TRY(std::vector<std::string> codes, assembled(made.device, program, cache));
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const Program::Kernel& kernel = program.kernels[i];
-    auto function = made.device.load({.text = std::move(codes[i]),
-                                      .entry = kGpuEntry,
-                                      .threads = static_cast<int>(kernel.threads),
-                                      .shared_bytes = static_cast<int>(kernel.scratch_bytes),
-                                      .programs = static_cast<int>(kernel.programs),
-                                      .persistent = kernel.persistent,
-                                      .maps = kernel.maps,
-                                      .awaits_grids = awaits_grids(ptx_of(program, kernel))});
+    Device::Code code{.text = std::move(codes[i]),
+                      .entry = kGpuEntry,
+                      .threads = static_cast<int>(kernel.threads),
+                      .shared_bytes = static_cast<int>(kernel.scratch_bytes),
+                      .programs = static_cast<int>(kernel.programs),
+                      .persistent = kernel.persistent,
+                      .maps = kernel.maps,
+                      .awaits_grids = awaits_grids(ptx_of(program, kernel))};
+    auto function = made.device.load(code);
+    // Whole programs with setmaxnreg that spill are wrong: ptxas 13.0 keeps predicates in the
+    // register of the stack pointer.
+    if (function && kernel.is_whole && function->local_bytes() > 0) {
+      auto linked = made.device.assembled(std::string(ptx_of(program, kernel)));
+      if (!linked) return located(std::move(linked).error(), {.item = kernel.name});
+      code.text = *std::move(linked);
+      function = made.device.load(code);
+    }
     if (!function) return located(std::move(function).error(), {.item = kernel.name});
     made.functions.push_back(std::move(*function));
   }

@@ -30,8 +30,17 @@ void BlockLowering::dot(OpId id) {
     }
   }
   const bool overlaps = made.completion == Matmul::Completion::NextIteration;
+  const bool is_complete = made.completion == Matmul::Completion::Now;
+  if (takes_turns() && !has_turn_) {
+    add(AwaitMatmulTurn{});
+    has_turn_ = true;
+  }
   add(std::move(made));
   define(op.out[0], layout);
+  if (is_complete && mapping_.tile_pipelines) {
+    end_turn();
+    release_tiles_of({{op.out[0], layout}});
+  }
   if (!overlaps || !prefetching_loop_) return;
   barrier();  // matmuls of the previous iteration are complete, in all threads
   prefetch_next(*prefetching_loop_);
@@ -134,7 +143,10 @@ void BlockLowering::wait_for(ValueId id) {
   for (auto pending = pending_matmuls_.begin(); pending != wanted + 1; ++pending)
     wait.matmuls.push_back({pending->id, pending->layout});
   pending_matmuls_.erase(pending_matmuls_.begin(), wanted + 1);
+  end_turn();
+  const std::vector<Fragment> complete = wait.matmuls;
   add(std::move(wait));
+  if (mapping_.tile_pipelines) release_tiles_of(complete);
 }
 
 void BlockLowering::wait_for_all() {
