@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/ops/composite.h"
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
@@ -87,6 +92,72 @@ OpDef max_pool() {
         indices.dtype = DType::I64;
         return pool.defined({pool.output(max_of(pool.taps, pixel)), indices});
       },
+  };
+}
+
+namespace {
+
+/// The gradient as writes to the positions that the indices name.
+Expected<Vals> max_pool_gradient_by_scatter(Body& b, const Attrs& attrs, const Vals& in) {
+  const Val &dy = in[0], &indices = in[1];
+  const Val planes = sizes_of(dy, 0, 2), sizes = b.ints(attrs.ints("sizes"));
+  std::int64_t plane = 1;
+  for (const std::int64_t size : attrs.ints("sizes")) plane *= size;
+  const Val flat = joined({planes, b.ints({-1})}, 0);
+  const Val zeros = filled(0, dy.dtype(), {planes, b.ints({plane})});
+  const Val dx = b.op("scatter_elements",
+                      {zeros, b.op("reshape", {indices, flat}), b.op("reshape", {dy, flat})},
+                      {{"axis", 2}, {"reduction", "add"}});
+  return Vals{b.op("reshape", {dx, joined({planes, sizes}, 0)})};
+}
+
+}  // namespace
+
+OpDef max_pool_gradient() {
+  return {
+      .name = "max_pool_gradient",
+      .summary =
+          "gradient of max_pool's image, of the gradient dy of its result: an element gets "
+          "those of the windows that have their maximum there, by its row-major index among "
+          "the spatial sizes of the image; kernel_shape and sizes are required",
+      .inputs = {"dy", "indices"},
+      .outputs = {"dx"},
+      .attrs = pool_attrs({required_attr("sizes", Ints{})}),
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
+        TESSERA_TRY_DONE(check_domain(Domain::Integers, in[1].dtype()));
+        const int spatial = in[0].rank() - 2;
+        const Ints& extents = attrs.ints("sizes");
+        if (spatial < 1 || in[1].rank() != in[0].rank() ||
+            attrs.ints("kernel_shape").size() != static_cast<std::size_t>(spatial) ||
+            extents.size() != static_cast<std::size_t>(spatial) ||
+            std::ranges::any_of(extents, [](std::int64_t size) { return size < 1; }) ||
+            attrs.s("auto_pad") != "NOTSET")
+          return bad_operands("kernel_shape or sizes do not fit dy, or pads are not given",
+                              fmt::format("dy has {} spatial axes", spatial));
+        TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
+        Shape sizes;
+        for (const std::int64_t size : extents) sizes.emplace_back(size);
+        TESSERA_TRY(Window window, Window::of(attrs, sized(axes("h", spatial), sizes), tap));
+        window.at = axes("y", spatial);
+        const Axis n{"n"}, c{"c"};
+        const Shape shape = concat<Dim>({n, c}, tessera::sizes(window.at));
+        const Operand dy{"dy", in[0].dtype(), shape}, indices{"indices", in[1].dtype(), shape};
+        const Window::Readers readers = window.readers();
+        const std::vector<Scalar> at = concat<Scalar>({n, c}, readers.position);
+        Scalar own = 0;
+        for (const Axis& axis : window.extent) own = own * Scalar(axis.size()) + Scalar(axis);
+        Scalar here = equal(indices.or_else(at, Scalar(-1)), own);
+        if (readers.exact) here = *readers.exact && here;
+        const Scalar gradient = dy.or_zero(at);
+        return Definition{
+            .inputs = {dy, indices},
+            .outputs = {{.name = "dx",
+                         .dtype = in[0].dtype(),
+                         .axes = each(concat<Axis>({n, c}, window.extent)),
+                         .value = sum(bounds(tap), select(here, gradient, like(gradient, 0)))}}};
+      },
+      .expand = max_pool_gradient_by_scatter,
   };
 }
 

@@ -50,6 +50,69 @@ TEST(MaxPool, SaysWhereTheLargestIs) {
              .outputs = {y, i64({1, 1, 2, 2}, {0, 6, 4, 11})}});
 }
 
+TEST(MaxPoolGradient, GivesEachElementThatOfTheWindowsThatNameIt) {
+  // Windows of 3 at every second position share elements: 5 is the maximum of two of them.
+  expect_op({.op = "max_pool_gradient",
+             .attrs = {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"sizes", Ints{7}}},
+             .inputs = {f32({1, 2, 3}, {1, 2, 4, 8, 16, 32}), i64({1, 2, 3}, {2, 2, 6, 0, 3, 4})},
+             .outputs = {f32({1, 2, 7}, {0, 0, 3, 0, 0, 0, 4, 8, 0, 0, 16, 32, 0, 0})}});
+}
+
+TEST(MaxPoolGradient, AgreesWithWritesToTheIndices) {
+  struct Case {
+    std::vector<std::int64_t> image;
+    Ints kernel, strides, pads, dilations;
+    std::int64_t ceil_mode;
+  };
+  const Case cases[] = {{{2, 3, 9, 8}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 0},
+                        {{1, 2, 7, 10}, {2, 3}, {1, 2}, {0, 1, 1, 0}, {2, 1}, 0},
+                        {{1, 5, 8, 7}, {3, 2}, {2, 3}, {1, 0, 1, 0}, {1, 2}, 1},
+                        {{1, 1, 4, 5, 6}, {2, 2, 2}, {2, 1, 2}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}, 0}};
+  for (const Case& c : cases) {
+    const Tensor x = testing::random_f32(c.image, 1);
+    Attrs attrs = {{"kernel_shape", c.kernel},
+                   {"strides", c.strides},
+                   {"pads", c.pads},
+                   {"dilations", c.dilations},
+                   {"ceil_mode", c.ceil_mode}};
+    const auto pooled = try_evaluate("max_pool", attrs, {x});
+    ASSERT_TRUE(pooled.has_value());
+    const std::int64_t plane = [&] {
+      std::int64_t all = 1;
+      for (std::size_t i = 2; i < c.image.size(); ++i) all *= c.image[i];
+      return all;
+    }();
+    const Tensor dy = testing::random_f32((*pooled)[0].shape, 2);
+    const std::vector<double> from = numbers(dy), of_all = numbers((*pooled)[1]);
+    std::vector<double> expected(numbers(x).size(), 0.0);
+    std::vector<std::int64_t> indices;
+    for (std::size_t i = 0; i < of_all.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(of_all[i]);
+      expected[static_cast<std::size_t>(at)] += from[i];
+      indices.push_back(at % plane);
+    }
+    attrs.set("sizes", Ints(c.image.begin() + 2, c.image.end()));
+    expect_op({.op = "max_pool_gradient",
+               .attrs = attrs,
+               .inputs = {dy, i64((*pooled)[1].shape, indices)},
+               .outputs = {f32(c.image, expected)},
+               .tolerance = 1e-6});
+  }
+}
+
+TEST(MaxPoolGradient, RefusesWhatDoesNotFit) {
+  const Tensor dy = f32({1, 1, 2}, {1, 2}), indices = i64({1, 1, 2}, {0, 2});
+  const auto error = [&](const Attrs& attrs) {
+    const auto result = try_evaluate("max_pool_gradient", attrs, {dy, indices});
+    return result ? "none" : result.error().id;
+  };
+  const Ints two{2};
+  EXPECT_EQ(error({{"kernel_shape", two}, {"strides", two}, {"sizes", Ints{4}}}), "none");
+  EXPECT_EQ(error({{"kernel_shape", two}, {"strides", two}}), "op-attribute");
+  EXPECT_EQ(error({{"kernel_shape", two}, {"sizes", Ints{4, 4}}}), "op-operands");
+  EXPECT_EQ(error({{"kernel_shape", two}, {"sizes", Ints{0}}}), "op-operands");
+}
+
 TEST(MaxPool, LetsTheSmallestIntegerWinAgainstPadding) {
   expect_op({.op = "max_pool",
              .attrs = {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}},

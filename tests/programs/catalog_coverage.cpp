@@ -16,6 +16,7 @@ const std::map<std::string, std::string, std::less<>>& not_drawn() {
       {"image_decoder", "takes files; tests of its formats"},
       {"ms_qlinear_average_pool.channels_last", "any other than the default is refused"},
       {"ms_qlinear_global_average_pool.channels_last", "any other than the default is refused"},
+      {"max_pool_gradient", "its indices are those of a max_pool; tests of the operator"},
       {"ml_svm_classifier", "its attributes are a model; recorded models"},
       {"ml_svm_regressor", "its attributes are a model; recorded models"},
       {"ml_tree_ensemble", "its attributes are a model; recorded models"},
