@@ -4,7 +4,7 @@
     bench/gpu/torch_training.py [--only resnet50,bert_base] [--dtypes float16,bfloat16] [--rounds 7] [--json FILE]
 
 Models: ResNet-50 on 32 images of 224 x 224; BERT base (12 layers) on 8 sequences of 128 tokens, without dropout, and with it
-as bert_base_dropout. A step is a forward pass, cross entropy and a backward pass; the loss is scaled as a GradScaler does, and
+as bert_base_dropout. Other names are those of torchvision, such as mobilenet_v2, without dropout. A step is a forward pass, cross entropy and a backward pass; the loss is scaled as a GradScaler does, and
 the optimizer, which is the same for both, is not part of it. Steps are interleaved; the ratio is that of medians, below 1
 where Tessera is faster. Gradients, all of a model as one vector, are compared with those of f64, with autocast and in f32
 without: Tessera's error may be twice eager execution's; with dropout, they are compared with eager execution's. (Gradients of f16 say little in
@@ -86,10 +86,17 @@ def model_of(name, device):
     """A model, its input and the classes that it learns."""
     torch.manual_seed(0)
     small = device == "cpu"
+    batch, classes = (2, 10) if small else (32, 1000)
+    given = torch.randn(batch, 3, *((64, 64) if small else (224, 224)))
     if name == "resnet50":
         model = ResNet((1, 1), 8, 10) if small else ResNet()
-        batch, classes = (2, 10) if small else (32, 1000)
-        given = torch.randn(batch, 3, *((64, 64) if small else (224, 224)))
+    elif not name.startswith("bert"):
+        from torchvision import models
+
+        model = getattr(models, name)(num_classes=classes)
+        for part in model.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = 0.0
     else:
         dropout = 0.1 if name == "bert_base_dropout" else 0.0
         model = Bert(2, 32, 2, 100, 16, dropout) if small else Bert(dropout=dropout)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -543,8 +544,9 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   c.a = *std::move(a);
   // In the order in which a lies; what has one position is no axis.
   std::erase_if(c.sums, [](const IndexAxis& axis) { return axis.extent == 1; });
+  // Taps of a transposed convolution run backwards.
   std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
-    return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
+    return c.a.reads.empty() ? 0 : std::abs(c.a.reads[0].at.factor(axis.name));
   });
   if (c.known_b && rounding && rounding->to == DType::BF16 && !rounding->changes_nothing)
     split_weights_bf16(c);

@@ -66,6 +66,7 @@ class RowsLowering {
   Expected<Attempt> run() {
     if (!fits() || !choose_blocks()) return Attempt{};
     if (given_) TESSERA_TRY_DONE(apply_schedule());
+    if (!given_ && are_long_columns()) return Attempt{};
     TESSERA_TRY_DONE(add_params());
     bind();
     for (std::size_t i = 0; i < stages_.size(); ++i) compute(i);
@@ -173,6 +174,23 @@ class RowsLowering {
       if (part < axis(*c).extent || most <= 1) break;
     }
     return true;
+  }
+
+  /// Whether rows of a GPU's programs run across memory, as those of a batch norm over images with
+  /// their channels last, are long, and are too few for all cores: reductions in parts are faster
+  /// then, though they read the tensor once for each of them.
+  bool are_long_columns() const {
+    constexpr std::int64_t kLongColumn = 512, kProgramsPerCoreAcross = 2;
+    if (!traits_of(machine_).has_thread_blocks || axis(order_.back()).reduced) return false;
+    std::int64_t row = 1, programs = 1;
+    for (std::size_t c = 0; c < blocks_.size(); ++c) {
+      const AxisClass& of = axis(static_cast<int>(c));
+      if (of.reduced)
+        row *= of.extent;
+      else
+        programs *= ceil_div(of.extent, blocks_[c]);
+    }
+    return row >= kLongColumn && programs < kProgramsPerCoreAcross * machine_.cores;
   }
 
   Expected<Done> apply_schedule() {

@@ -70,11 +70,13 @@ Expected<std::int64_t> add_cuda_code(const CompileOptions& options, Draft& draft
 constexpr Backend kCpuBackend{.lowerings = cpu_lowerings,
                               .add_code = add_cpu_code,
                               .checks_computed_indices = true,
-                              .stores_contraction_dtype = false};
+                              .stores_contraction_dtype = false,
+                              .recomputes_maps = false};
 constexpr Backend kCudaBackend{.lowerings = cuda_lowerings,
                                .add_code = add_cuda_code,
                                .checks_computed_indices = false,
-                               .stores_contraction_dtype = true};
+                               .stores_contraction_dtype = true,
+                               .recomputes_maps = true};
 
 }  // namespace
 

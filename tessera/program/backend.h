@@ -19,6 +19,8 @@ struct Backend {
   bool checks_computed_indices;
   /// Whether f32 tensors between kernels are stored in CompileOptions::contraction_dtype.
   bool stores_contraction_dtype;
+  /// GroupingOptions::recomputes_maps: memory traffic and launches cost more than arithmetic.
+  bool recomputes_maps;
 };
 const Backend& backend_of(const machine::Machine& machine);
 

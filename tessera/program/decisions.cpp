@@ -55,7 +55,8 @@ ValueId Decisions::behind_views(ValueId value) const {
 }
 
 Decisions decide(const Graph& graph, const CompileOptions& options) {
-  Decisions decisions{.grouping = group_nodes(graph)};
+  Decisions decisions{.grouping = group_nodes(
+                          graph, {.recomputes_maps = backend_of(options.machine).recomputes_maps})};
   for (NodeGroup& group : decisions.grouping.groups) {
     if (!fills_vectors_by_rows(graph, decisions.grouping, group, options.machine)) continue;
     group.spatial = false;
@@ -73,14 +74,17 @@ Decisions decide(const Graph& graph, const CompileOptions& options) {
 std::vector<DType> storage_types(const Graph& graph, const Decisions& decisions,
                                  const CompileOptions& options) {
   constexpr std::int64_t kLarge = 1 << 20;  // elements
+  // Statistics and sums of channels, which may exceed the range of f16, take no bandwidth.
+  constexpr std::int64_t kFew = 1 << 14;
   std::vector<DType> storage;
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
     storage.push_back(graph.type(ValueId{i}).dtype);
   if (!backend_of(options.machine).stores_contraction_dtype) return storage;
   const std::set<std::uint32_t> operands = operands_of_products(graph, decisions);
   for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
-    const bool in_full = options.contraction_dtype == DType::BF16 && !operands.contains(i) &&
-                         element_count(shape_of(graph, ValueId{i})).value_or(0) < kLarge;
+    const std::int64_t most = options.contraction_dtype == DType::BF16 ? kLarge : kFew;
+    const bool in_full =
+        !operands.contains(i) && element_count(shape_of(graph, ValueId{i})).value_or(0) < most;
     if (storage[i] == DType::F32 && !in_full) storage[i] = options.contraction_dtype;
   }
   return storage;

@@ -5,16 +5,17 @@
 #include <set>
 
 #include "tessera/program/classify.h"
-#include "tessera/program/group_builder.h"
+#include "tessera/program/recomputed_maps.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
 namespace {
 
 /// Decides which nodes join which group.
-class Grouper : private GroupBuilder {
+class Grouper : private RecomputedMaps {
  public:
-  explicit Grouper(const Graph& graph) : GroupBuilder(graph) {}
+  Grouper(const Graph& graph, const GroupingOptions& options)
+      : RecomputedMaps(graph), options_(options) {}
 
   Grouping run() {
     for (std::size_t n = 0; n < out_.kinds.size(); ++n) {
@@ -34,6 +35,7 @@ class Grouper : private GroupBuilder {
         case NodeKind::Host: start(n); break;
       }
     }
+    if (options_.recomputes_maps) dissolve_recomputed();
     return finished();
   }
 
@@ -352,12 +354,14 @@ class Grouper : private GroupBuilder {
              return std::holds_alternative<node::Constant>(factor.node());
            });
   }
+
+  GroupingOptions options_;
 };
 
 }  // namespace
 
-Grouping group_nodes(const Graph& graph) {
-  return Grouper(graph).run();
+Grouping group_nodes(const Graph& graph, const GroupingOptions& options) {
+  return Grouper(graph, options).run();
 }
 
 }  // namespace tessera::program

@@ -51,8 +51,15 @@ struct Grouping {
 /// (attention). Views, transposes and strided moves are in no group: they are fused into each of
 /// their consumers.
 ///
+/// With `recomputes_maps`, elementwise operators whose operands take no more memory traffic than
+/// their result are in no group either, where groups of such operators and of reductions read them:
+/// each of these computes them again, as it does strided moves.
+///
 /// Needs: no composites; static shapes where shapes are known at all.
-Grouping group_nodes(const Graph& graph);
+struct GroupingOptions {
+  bool recomputes_maps = false;
+};
+Grouping group_nodes(const Graph& graph, const GroupingOptions& options = {});
 
 /// Whether the stage reads the tensor out of bounds, with a padding value.
 bool reads_beyond(const tile::Stage& stage, const std::string& tensor);

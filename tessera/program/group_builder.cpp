@@ -129,6 +129,21 @@ void GroupBuilder::merge(std::size_t from, std::size_t into) {
   target.needs.erase(into);
 }
 
+void GroupBuilder::dissolve(std::size_t g) {
+  OpenGroup& source = open_groups_[g];
+  for (const std::size_t n : source.group.nodes) {
+    out_.kinds[n] = NodeKind::Move;
+    group_of_[n].reset();
+  }
+  source.gone = true;
+  for (std::size_t other = 0; other < open_groups_.size(); ++other) {
+    std::set<std::size_t>& needs = open_groups_[other].needs;
+    const auto is_this = [&](std::size_t need) { return current(need) == g; };
+    if (open_groups_[other].gone || std::erase_if(needs, is_this) == 0) continue;
+    needs.insert(source.needs.begin(), source.needs.end());
+  }
+}
+
 Grouping GroupBuilder::finished() {
   // In the order of their last nodes, as far as they do not need each other.
   std::vector<int> waiting(open_groups_.size(), 0);

@@ -58,6 +58,8 @@ class GroupBuilder {
   /// Whether a node, with the views before it, can join a group without a cycle.
   bool may_join(std::size_t n, std::size_t g, const std::vector<std::size_t>& views = {}) const;
   void merge(std::size_t from, std::size_t into);
+  /// Takes the nodes of a group out of all groups: those that read them compute them, as moves.
+  void dissolve(std::size_t g);
 
   /// Values of a group with uses outside.
   std::vector<ValueId> results_of(std::size_t g) const;

@@ -128,6 +128,78 @@ TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
       ::testing::Not(of_parts));
 }
 
+/// What a backward pass computes of a convolution, its batch norm and relu: all of the caller's.
+TEST(GpuProgram, GradientsOfConvolutionsAreContractions) {
+  struct Backward {
+    std::int64_t images, channels, filters, size, window;
+    const char* attributes;
+    std::int64_t positions;
+  };
+  for (const Backward& c : {Backward{4, 32, 64, 8, 3, "pads=[1, 1, 1, 1]", 8},
+                            {3, 24, 40, 7, 3, "pads=[1, 1, 1, 1]", 7},
+                            {2, 64, 32, 9, 3, "pads=[1, 1, 1, 1], strides=[2, 2]", 5},
+                            {2, 48, 32, 6, 1, "strides=[1, 1]", 6},
+                            {2, 3, 32, 11, 7, "pads=[3, 3, 3, 3], strides=[2, 2]", 6}}) {
+    SCOPED_TRACE(fmt::format("{} channels, {}", c.channels, c.attributes));
+    const CompileReport report = expect_same_on_gpu(
+        {.graph = fmt::format("graph(x: f32[{0}, {1}, {3}, {3}], dy: f32[{0}, {2}, {6}, {6}]) {{ "
+                              "return conv_weight_gradient(relu(x), dy) "
+                              "{{kernel_shape=[{4}, {4}], {5}}} }}",
+                              c.images, c.channels, c.filters, c.size, c.window, c.attributes,
+                              c.positions),
+         .inputs = {random_f32({c.images, c.channels, c.size, c.size}, 1),
+                    random_f32({c.images, c.filters, c.positions, c.positions}, 2)},
+         .given = 2,
+         .options = {.contraction_dtype = DType::F16},
+         .tolerance = 1e-2});
+    EXPECT_TRUE(std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
+      return step.strategy.starts_with("dot");
+    }));
+  }
+}
+
+TEST(GpuProgram, AnImageGradientSumsChannelsBeforeTaps) {
+  // The mask of a relu is computed by what follows the contraction.
+  const CompileReport report = expect_same_on_gpu(
+      {.graph = "graph(dy: f32[2, 64, 7, 9], w: f32[64, 32, 3, 3], y: f32[2, 32, 7, 9]) { "
+                "dx = conv_transpose(dy, w) {pads=[1, 1, 1, 1]}  "
+                "return where(less_or_equal(y, 0.0), 0.0, dx) }",
+       .inputs = {random_f32({2, 64, 7, 9}, 1), random_f32({64, 32, 3, 3}, 2),
+                  random_f32({2, 32, 7, 9}, 3)},
+       .given = 3,
+       .options = {.contraction_dtype = DType::F16},
+       .tolerance = 1e-2});
+  // The k-step is one of channels: 64, rather than the 9 taps.
+  EXPECT_TRUE(std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
+    return step.strategy.starts_with("dot") && step.strategy.find("x64,") != std::string::npos;
+  }));
+  EXPECT_TRUE(std::ranges::none_of(report.steps,
+                                   [](const auto& step) { return step.what == "less_or_equal"; }));
+}
+
+TEST(GpuProgram, GradientsOfPoolsAndBatchNorms) {
+  expect_same_on_gpu(
+      {.graph = "graph(x: f32[2, 16, 9, 8], g: f32[2, 16, 5, 4]) { "
+                "y, i = max_pool(x) {kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]}  "
+                "return max_pool_gradient(mul(y, g), mod(i, 72)) {kernel_shape=[3, 3], "
+                "strides=[2, 2], pads=[1, 1, 1, 1], sizes=[9, 8]} }",
+       .inputs = {random_f32({2, 16, 9, 8}, 1), random_f32({2, 16, 5, 4}, 2)},
+       .given = 2});
+  // The centered image is computed where it is read; long columns are reduced in parts.
+  const CompileReport report = expect_same_on_gpu(
+      {.graph = "graph(x: f32[12, 8, 10, 10], g: f32[12, 8, 10, 10], w: f32[8, 8, 1, 1], "
+                "m: f32[1, 8, 1, 1], k: f32[1, 8, 1, 1]) { a = conv(x, w)  c = sub(a, m)  "
+                "s = reduce_mean(g, [0, 2, 3])  t = reduce_mean(mul(g, c), [0, 2, 3])  "
+                "return mul(sub(sub(g, mul(c, t)), s), k), s, t }",
+       .inputs = {random_f32({12, 8, 10, 10}, 1), random_f32({12, 8, 10, 10}, 2),
+                  random_f32({8, 8, 1, 1}, 3), random_f32({1, 8, 1, 1}, 4),
+                  random_f32({1, 8, 1, 1}, 5)},
+       .given = 5,
+       .tolerance = 1e-4});
+  EXPECT_TRUE(
+      std::ranges::none_of(report.steps, [](const auto& step) { return step.what == "sub"; }));
+}
+
 TEST(GpuProgram, RowsOfAnyLengthAndNumber) {
   // Neither the length nor the number of rows is a multiple of anything; several short rows share a
   // program, and vectors of rows of a multiple of 16 bytes would leave lanes idle.

@@ -29,11 +29,11 @@ namespace {
 using testing::parsed;
 
 /// The operators of each group, in order.
-std::vector<std::string> groups_of(std::string_view text) {
+std::vector<std::string> groups_of(std::string_view text, const GroupingOptions& options = {}) {
   const auto graph = expand(parsed(text), [](const OpDef&) { return true; });
   EXPECT_TRUE(graph.has_value());
   std::vector<std::string> result;
-  for (const NodeGroup& group : group_nodes(*graph).groups) {
+  for (const NodeGroup& group : group_nodes(*graph, options).groups) {
     std::string names;
     for (const std::size_t n : group.nodes)
       names += (names.empty() ? "" : " ") + graph->nodes()[n].op->name;
@@ -54,6 +54,32 @@ TEST(Groups, AResultThatIsUsedTwiceIsKept) {
   EXPECT_EQ(groups_of("graph(x: f32[4, 8], w: f32[8, 8]) { a = matmul(x, w)  b = relu(a)  return "
                       "a, b }"),
             (Groups{"matmul", "relu"}));
+}
+
+TEST(Groups, MapsThatCostNoMoreThanTheirResultAreComputedByTheirReaders) {
+  const GroupingOptions recomputes{.recomputes_maps = true};
+  // Half of what a batch norm's gradient computes: the centered image is read twice.
+  const char* const centered =
+      "graph(x: f16[4, 8, 9], g: f32[4, 8, 9], m: f32[1, 8, 1]) { c = sub(cast(x) {to=\"f32\"}, m)"
+      "  s = reduce_sum(mul(g, c), [0, 2]) {keepdims=1}  return sub(g, mul(c, s)) }";
+  EXPECT_EQ(groups_of(centered), (Groups{"cast sub", "mul reduce_sum mul sub"}));
+  EXPECT_EQ(groups_of(centered, recomputes), (Groups{"mul reduce_sum mul sub"}));
+  // What a contraction reads is stored, and so is what is expensive, or reads more than it gives.
+  const auto unchanged = [&](const char* graph) {
+    EXPECT_EQ(groups_of(graph, recomputes), groups_of(graph)) << graph;
+  };
+  unchanged(
+      "graph(x: f32[64, 8], w: f32[8, 8], v: f32[8, 8]) { y = relu(x)  "
+      "return matmul(y, w), matmul(y, v) }");
+  unchanged("graph(x: f32[4, 8]) { y = exp(x)  return reduce_sum(y, [0]), reduce_sum(y, [1]) }");
+  unchanged(
+      "graph(x: f32[4, 8], y: f32[4, 8], z: f32[4, 8]) { a = add(add(x, y), z)  "
+      "return reduce_sum(a, [0]), reduce_sum(a, [1]), relu(a) }");
+  // A mask is read by what follows a contraction.
+  EXPECT_EQ(groups_of("graph(x: f32[8, 8], w: f32[8, 8], y: f32[8, 8]) { "
+                      "p = matmul(x, w)  return where(less_or_equal(y, 0.0), 0.0, p) }",
+                      recomputes),
+            (Groups{"matmul where"}));
 }
 
 TEST(Groups, MapsThatPartAndMeetAgainStayTogether) {
@@ -95,10 +121,10 @@ TEST(Groups, ViewsAndSlicesAreInNone) {
 }
 
 /// Every node that is no view or move is in one group, after all that it reads.
-void expect_in_order(const Graph& given) {
+void expect_in_order(const Graph& given, const GroupingOptions& options) {
   const auto graph = expand(given, [](const OpDef&) { return true; });
   ASSERT_TRUE(graph.has_value());
-  const Grouping grouping = group_nodes(*graph);
+  const Grouping grouping = group_nodes(*graph, options);
   const auto is_free = [&](std::size_t n) {
     return grouping.kinds[n] == NodeKind::View || grouping.kinds[n] == NodeKind::Transpose ||
            grouping.kinds[n] == NodeKind::Move;
@@ -135,7 +161,10 @@ TEST(Groups, ComeInAnOrderInWhichTheyCanBeComputed) {
   const char* given = std::getenv("TESSERA_RANDOM_GRAPHS");
   testing::for_each_random_graph(
       {.seed = 7'000, .count = given == nullptr ? 500 : std::atoi(given), .max_nodes = 12},
-      expect_in_order);
+      [](const Graph& graph) {
+        expect_in_order(graph, {});
+        expect_in_order(graph, {.recomputes_maps = true});
+      });
 }
 
 TEST(Layout, OrdersAreEqualUpToAxesOfOnePosition) {

@@ -37,9 +37,10 @@ TEST(StorageTypes, ACpuKeepsTheTypesOfTheGraph) {
 }
 
 TEST(StorageTypes, AGpuStoresTensorsInTheTypeOfProducts) {
-  EXPECT_THAT(storage_of(parsed(kTwoProducts),
-                         {.machine = machine::cuda(), .contraction_dtype = DType::F16}),
-              ::testing::Each(DType::F16));
+  const auto storage = storage_of(parsed(kTwoProducts),
+                                  {.machine = machine::cuda(), .contraction_dtype = DType::F16});
+  // Sums of rows are few, and may exceed the range of f16.
+  EXPECT_EQ(storage, (std::vector{DType::F16, DType::F16, DType::F16, DType::F32}));
 }
 
 TEST(StorageTypes, Bf16IsForOperandsOfLargeProducts) {

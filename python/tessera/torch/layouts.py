@@ -45,9 +45,20 @@ def memory_orders(graph, values: dict) -> dict:
     orders = {}
     for node in graph.nodes:
         order = _order_of_result(node, values, orders) if node.op == "call_function" else None
+        if order is None and is_cast_filter(node):
+            order = channels_last(_rank(values.get(node)))
         if order is not None:
             orders[node] = order
     return orders
+
+
+def is_cast_filter(node) -> bool:
+    """Whether a node is a parameter in another dtype, as autocast makes them, that convolutions alone read."""
+    reads = [user for user in node.users if user.op == "call_function"]
+    return (
+        node.op == "call_function" and packet_name(node.target) == "_to_copy" and node.args[0].op == "placeholder" and bool(reads)
+        and all(packet_name(user.target) == "convolution" and user.args[1] is node for user in reads)
+    )
 
 
 def kept_tensors(graph, values: dict, returned: int) -> dict:

@@ -202,7 +202,7 @@ class Plan:
                 self._constants[node] = operator.attrgetter(node.target)(module)
         self._shared, views = shared_views(self._graph)
         self._arguments = arguments
-        self._kept = {} if returned is None or self._device.type != "cpu" else kept_tensors(self._graph, values, returned)
+        self._kept = {} if returned is None else kept_tensors(self._graph, values, returned)
         self._decline()
         self._assign_slots()
         self._views = [TorchStep(node, self._slots, values) for node in views]

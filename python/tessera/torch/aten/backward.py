@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..emitter import Unsupported, compute_dtype
-from .nn import adaptive_matrix, scores, spatial
+from .nn import adaptive_matrix, product_dtype, scores, spatial
 
 
 def _grouped_transpose(e, x, groups):
@@ -19,36 +19,14 @@ def _grouped_transpose(e, x, groups):
     return e.reshape(moved, [channels // groups, groups * n, *sizes])
 
 
-def _pixels_by_channels(e, x):
-    """[N, C, …] as a matrix of N·… rows and C columns."""
-    return e.reshape(e.permute(x, [0, *range(2, x.rank), 1]), [x.numel // x.shape[1], x.shape[1]])
-
-
 def _conv_weight_gradient(e, x, grad, window, stride, padding, dilation, groups):
     """Gradient of the weights of a convolution: [F, C/G, window]."""
     return e.op("conv_weight_gradient", x, grad, kernel_shape=list(window), strides=stride, pads=padding * 2,
                 dilations=dilation, group=groups)
 
 
-def _conv_weight_gradient_on_gpu(e, x, grad, window, stride, padding, dilation, groups):
-    """The same by operators whose kernels have tensor cores."""
-    rank = x.rank - 2
-    if groups == 1 and math.prod(window) <= 9:  # im2col: one product of matrices over all pixels
-        if any(padding):
-            x = e.op("pad", x, e.ints([0, 0, *padding, 0, 0, *padding]), e.number(0.0, x.dtype))
-        columns = []
-        for tap in itertools.product(*(range(size) for size in window)):
-            part = x
-            for axis in range(rank):
-                start = tap[axis] * dilation[axis]
-                end = start + (grad.shape[2 + axis] - 1) * stride[axis] + 1
-                part = e.slice(part, 2 + axis, start, end, stride[axis])
-            columns.append(part)
-        pixels = columns[0] if len(columns) == 1 else e.op("concat", *columns, axis=1)
-        product = e.permute(_pixels_by_channels(e, grad), [1, 0]) @ _pixels_by_channels(e, pixels)
-        product = e.reshape(product, [grad.shape[1], *window, x.shape[1]])
-        return e.permute(product, [0, rank + 1, *range(1, rank + 1)])
-    # conv of x by grad, whose taps are as far apart as the windows were.
+def _conv_weight_gradient_by_conv(e, x, grad, window, stride, padding, dilation, groups):
+    """The same as a convolution of x by grad, whose taps are as far apart as the windows were."""
     image = _grouped_transpose(e, x, groups)
     taps = e.permute(grad, [1, 0, *range(2, grad.rank)])
     product = e.op("conv", image, taps, strides=list(dilation), dilations=list(stride), pads=list(padding) * 2, group=groups)
@@ -106,17 +84,18 @@ def _convolution_backward(e, out, grad, x, weight, bias_sizes, stride, padding, 
         raise Unsupported("the gradient of a transposed convolution, or of no elements")
     rank = x.rank - 2
     stride, padding, dilation = (spatial(values, rank) for values in (stride, padding, dilation))
-    dtype = compute_dtype(x.dtype)
+    dtype = product_dtype(x.dtype)
     g, image, kernel = e.cast(grad, dtype), e.cast(x, dtype), e.cast(weight, dtype)
     results = [None, None, None]
     if mask[0]:
         results[0] = _conv_input_gradient(e, g, kernel, x.shape[2:], stride, padding, dilation, groups)
     if mask[1]:
         on_cpu = next(gradient for gradient in out if gradient is not None).device.type == "cpu"
-        weight_gradient = _conv_weight_gradient if on_cpu else _conv_weight_gradient_on_gpu
+        # Groups are no matmuls that fill tensor cores.
+        weight_gradient = _conv_weight_gradient if on_cpu or groups == 1 else _conv_weight_gradient_by_conv
         results[1] = weight_gradient(e, image, g, weight.shape[2:], stride, padding, dilation, groups)
     if mask[2]:
-        results[2] = e.reduce("reduce_sum", g, [0, *range(2, grad.rank)], False)
+        results[2] = e.reduce("reduce_sum", e.cast(grad, compute_dtype(x.dtype)), [0, *range(2, grad.rank)], False)
     return tuple(None if r is None else e.cast(r, x.dtype) for r in results)
 
 
@@ -144,6 +123,14 @@ def _max_pool_backward(rank):
         planes, size, count = math.prod(x.shape[:-rank]), math.prod(x.shape[-rank:]), math.prod(grad.shape[-rank:])
         if 0 in (x.numel, grad.numel):
             raise Unsupported("pooling of no elements")
+        if out.device.type != "cpu" and x.dtype.is_floating_point:
+            # Writes to computed positions are in order: on a GPU, each element rather looks for the windows that name it.
+            image = (1, *x.shape[-rank - 1:]) if x.rank == rank + 1 else x.shape
+            windows = (*image[:2], *grad.shape[-rank:])
+            dx = e.op("max_pool_gradient", e.reshape(grad, windows), e.reshape(indices, windows), sizes=list(x.shape[-rank:]),
+                      kernel_shape=spatial(kernel, rank), strides=spatial(stride or kernel, rank),
+                      pads=spatial(padding, rank) * 2, dilations=spatial(dilation, rank), ceil_mode=int(ceil_mode))
+            return e.reshape(dx, x.shape)
         dtype = compute_dtype(x.dtype)
         written = e.op("scatter_elements", e.full([planes, size], 0.0, dtype), e.reshape(indices, [planes, count]),
                        e.reshape(e.cast(grad, dtype), [planes, count]), axis=1, reduction="add")
