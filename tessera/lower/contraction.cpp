@@ -340,6 +340,9 @@ class ContractionLowering {
     if (lies_along_rows(groups)) {
       bind_sums();
       bind_rows();
+      // Asynchronous copies of blocks have the contiguous axis of a view last.
+      if (by_blocks_)
+        std::ranges::rotate(all, all.begin() + static_cast<std::ptrdiff_t>(groups.size()));
       left = b_.permute(matrix(factor(c_.a, all, {}), of_a, {k, m}), {1, 0});
     } else {
       bind_rows();
@@ -362,8 +365,15 @@ class ContractionLowering {
   /// Whether a copy of a is better made along its rows: in memory the sum runs
   /// in short pieces, and neighbouring rows are neighbours or next to.
   bool lies_along_rows(const AxisGroups& rows) const {
-    if (!c_.a.is_plain() || panels_.dtype != DType::F32) return false;
     if (rows.empty() || tiles_.sums.size() < 2) return false;
+    if (by_blocks_ && panels_.dtype != DType::F32) {
+      // A box of the sum, whose rows are those of the matrix.
+      const auto is_long = [](const AxisGroup& group) { return group.tile > 1; };
+      return rows.size() == 1 && std::holds_alternative<node::Read>(c_.a.value.node()) &&
+             !c_.a.reads[0].box && c_.a.reads[0].at.factor(rows[0].name()) == 1 &&
+             std::ranges::count_if(tiles_.sums, is_long) > 1;
+    }
+    if (!c_.a.is_plain() || panels_.dtype != DType::F32) return false;
     const AffineIndex& at = c_.a.reads[0].at;
     const std::int64_t stride = at.factor(rows.back().name());
     return tiles_.sums.back().extent() < 16 && rows.back().tile >= 16 && stride >= 1 &&

@@ -421,7 +421,7 @@ std::int64_t largest_operand(const Stage& stage, const Scalar& value) {
   return elements;
 }
 
-/// Whether operand a is computed elementwise (a normalization, the scale of squeeze-and-excitation)
+/// Whether an operand is computed elementwise (a normalization, the scale of squeeze-and-excitation)
 /// and better be computed ahead: k-steps then copy it asynchronously, which they cannot while they
 /// compute it. Not for a window that reads a pixel several times: copies of it would be stored.
 bool is_computed_ahead(const Contraction& c, const Scalar& value, const Rounding& rounding) {
@@ -457,8 +457,9 @@ std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::
         !c.bytes && c.column.extent >= kLeastColumns && multiply_adds(c) >= kLeastWork;
   }
   const std::set<std::string> names = axes_in(value);
-  if (prefix == "a") c.is_a_ahead = rounding && is_computed_ahead(c, value, *rounding);
-  if (prefix == "a" && c.is_a_ahead)
+  const bool is_ahead = rounding && is_computed_ahead(c, value, *rounding);
+  if (prefix == "a") c.is_a_ahead = is_ahead;
+  if (is_ahead)
     return computed_ahead(stage, value, rounding->to, axes_within(c, names, true), c.before,
                           prefix);
   if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))

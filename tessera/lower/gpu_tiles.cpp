@@ -56,6 +56,33 @@ bool exact_ends(const Contraction& c) {
   return !is_read(c.a) || c.a.reads[0].box || (!c.known_b && !is_read(c.b));
 }
 
+/// Whether both operands are tensors in memory whose last axis is none of the reduction, as those of
+/// the gradient of a convolution's weights: any box of the reduction's axes is as good to copy.
+bool lie_across(const Contraction& c) {
+  const auto lies_across = [&](const Factor& factor) {
+    return is_read(factor) && !factor.reads[0].box &&
+           std::ranges::none_of(c.sums, [&](const IndexAxis& axis) {
+             return factor.reads[0].at.factor(axis.name) == 1;
+           });
+  };
+  return !c.known_b && lies_across(c.a) && lies_across(c.b);
+}
+
+/// Takes a box of axes as the k-step: powers of two that divide the axes, as asynchronous copies
+/// need them. Gives whether there is a box that is large enough for tensor cores.
+bool take_box(AxisGroups& sums, std::int64_t most) {
+  constexpr std::int64_t kLeastBox = 32;
+  AxisGroups box = sums;
+  std::int64_t taken = 1;
+  for (auto group = box.rbegin(); group != box.rend(); ++group) {
+    const std::int64_t power = group->extent() & -group->extent();
+    taken *= group->tile = std::min(power, most / taken);
+  }
+  if (taken < std::min(kLeastBox, most)) return false;
+  sums = std::move(box);
+  return true;
+}
+
 /// Tile sizes along the reduction (k-step). A reduction over one axis may end within a step:
 /// elements out of bounds are zero in both operands. That of a box may not: other channels follow.
 AxisGroups sums_of(const Contraction& c, std::int64_t most) {
@@ -65,6 +92,7 @@ AxisGroups sums_of(const Contraction& c, std::int64_t most) {
     sums[0].tile = std::min(most, tile::gpu::held_extent(sums[0].extent()));
     return sums;
   }
+  if (lie_across(c) && take_box(sums, most)) return sums;
   std::int64_t& last = sums.back().tile;
   const std::int64_t extent = sums.back().extent();
   while (most > 1 && extent % most != 0) most /= 2;
@@ -267,7 +295,8 @@ Expected<ContractionTiles> block_tiles_of(const Contraction& c,
     const bool divides = group.tile > 0 && group.extent() % group.tile == 0;
     const bool is_last_part =
         may_end_within && group.tile <= tile::gpu::held_extent(group.extent());
-    if ((!divides && !is_last_part) || (is_cut && group.tile != 1))
+    // Packed weights are read in the order of the reduction.
+    if ((!divides && !is_last_part) || (is_cut && group.tile != 1 && c.known_b))
       return illegal_schedule("a k-step does not divide the reduction");
     is_cut = is_cut || group.tile < group.extent();
   }

@@ -135,11 +135,15 @@ TEST(GpuProgram, GradientsOfConvolutionsAreContractions) {
     const char* attributes;
     std::int64_t positions;
   };
-  for (const Backward& c : {Backward{4, 32, 64, 8, 3, "pads=[1, 1, 1, 1]", 8},
-                            {3, 24, 40, 7, 3, "pads=[1, 1, 1, 1]", 7},
-                            {2, 64, 32, 9, 3, "pads=[1, 1, 1, 1], strides=[2, 2]", 5},
-                            {2, 48, 32, 6, 1, "strides=[1, 1]", 6},
-                            {2, 3, 32, 11, 7, "pads=[3, 3, 3, 3], strides=[2, 2]", 6}}) {
+  for (const Backward& c :
+       {Backward{4, 32, 64, 8, 3, "pads=[1, 1, 1, 1]", 8},
+        {3, 24, 40, 7, 3, "pads=[1, 1, 1, 1]", 7},
+        {2, 64, 32, 9, 3, "pads=[1, 1, 1, 1], strides=[2, 2]", 5},
+        // Batches of 8 and rows of 6 pixels: a k-step is a box of 8 images and 2 x 2 pixels.
+        {8, 32, 64, 6, 3, "pads=[1, 1, 1, 1]", 6},
+        {16, 32, 32, 12, 3, "pads=[1, 1, 1, 1], strides=[2, 2]", 6},
+        {2, 48, 32, 6, 1, "strides=[1, 1]", 6},
+        {2, 3, 32, 11, 7, "pads=[3, 3, 3, 3], strides=[2, 2]", 6}}) {
     SCOPED_TRACE(fmt::format("{} channels, {}", c.channels, c.attributes));
     const CompileReport report = expect_same_on_gpu(
         {.graph = fmt::format("graph(x: f32[{0}, {1}, {3}, {3}], dy: f32[{0}, {2}, {6}, {6}]) {{ "
