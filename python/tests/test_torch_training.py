@@ -62,6 +62,16 @@ def test_gradients_of_convolutions(convolution, size, batch, normalized):
     expect_gradients(torch.nn.Sequential(*layers), torch.randn(batch, i, *size))
 
 
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_gradients_of_batch_norms(affine, training):
+    # Statistics that are used are those of the batch, or the running ones.
+    norm = torch.nn.BatchNorm2d(6, affine=affine)
+    norm.running_mean.normal_(), norm.running_var.uniform_(0.5, 2)
+    model = torch.nn.Sequential(torch.nn.Conv2d(4, 6, 3), norm, torch.nn.Tanh()).train(training)
+    expect_gradients(model, 3 * torch.randn(3, 4, 9, 8) + 1)
+
+
 class Block(torch.nn.Module):
     """An inverted residual with a head, of operators that keep images, masks, and views of them."""
 

@@ -378,6 +378,9 @@ class Plan:
             step.run(slots) if clock is None else clock.run(step, slots)
         for view in self._views:
             view.run(slots)
-        for target, source in self._writes:
-            slots[target].copy_(slots[source])
+        if self._device.type == "cuda" and len(self._writes) > 1:  # few launches for all of them
+            torch._foreach_copy_([slots[target] for target, _ in self._writes], [slots[source] for _, source in self._writes])
+        else:
+            for target, source in self._writes:
+                slots[target].copy_(slots[source])
         return [slots[r.index] if isinstance(r, _Slot) else r for r in self.results]

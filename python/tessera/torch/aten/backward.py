@@ -91,8 +91,9 @@ def _convolution_backward(e, out, grad, x, weight, bias_sizes, stride, padding, 
         results[0] = _conv_input_gradient(e, g, kernel, x.shape[2:], stride, padding, dilation, groups)
     if mask[1]:
         on_cpu = next(gradient for gradient in out if gradient is not None).device.type == "cpu"
-        # Groups are no matmuls that fill tensor cores.
-        weight_gradient = _conv_weight_gradient if on_cpu or groups == 1 else _conv_weight_gradient_by_conv
+        # Groups of several channels are no matmuls that fill tensor cores, and too many reductions.
+        is_depthwise = weight.shape[1] == 1
+        weight_gradient = _conv_weight_gradient if on_cpu or groups == 1 or is_depthwise else _conv_weight_gradient_by_conv
         results[1] = weight_gradient(e, image, g, weight.shape[2:], stride, padding, dilation, groups)
     if mask[2]:
         results[2] = e.reduce("reduce_sum", e.cast(grad, compute_dtype(x.dtype)), [0, *range(2, grad.rank)], False)
@@ -116,6 +117,46 @@ def _attention_backward(e, out, grad, q, k, v, result, log_sum_exp, dropout_p=0.
     of_scores = weights * (g @ e.permute(v, swap) - share) * scale
     results = (of_scores @ k, e.permute(of_scores, swap) @ q, e.permute(weights, swap) @ g)
     return tuple(e.cast(r, meta.dtype) for r, meta in zip(results, out))
+
+
+def _batch_norm_backward(e, out, grad, x, weight, running_mean, running_var, saved_mean, saved_rstd, train, eps, mask):
+    """Gradients of a batch norm; what is not asked for is None."""
+    if 0 in (grad.numel, x.numel):
+        raise Unsupported("the gradient of a normalization of no elements")
+    dtype = compute_dtype(x.dtype)
+    axes = [axis for axis in range(x.rank) if axis != 1]
+    inverse_count = 1.0 / math.prod(x.shape[axis] for axis in axes)
+    # On a GPU, sums keep their axes, so that what is computed of them is in their group.
+    keeps = next(gradient for gradient in out if gradient is not None).device.type != "cpu"
+    shape = [1, x.shape[1]] + [1] * (x.rank - 2)
+
+    def of_channels(vector):
+        """A vector as sums are."""
+        return e.reshape(e.cast(vector, dtype), shape) if keeps else e.cast(vector, dtype)
+
+    def spread(value):
+        return value if keeps else e.reshape(value, shape)
+
+    if train:
+        mean, rstd = of_channels(saved_mean), of_channels(saved_rstd)
+    else:
+        mean, rstd = of_channels(running_mean), 1.0 / e.op("sqrt", of_channels(running_var) + eps)
+    g = e.cast(grad, dtype)
+    centered = e.cast(x, dtype) - spread(mean)
+    total = e.reduce("reduce_sum", g, axes, keeps)
+    product = e.reduce("reduce_sum", g * centered, axes, keeps)
+    results = [None, None, None]
+    if mask[0]:
+        dx = g
+        if train:
+            dx = dx - centered * spread(product * inverse_count * (rstd * rstd)) - spread(total * inverse_count)
+        dx = dx * spread(rstd if weight is None else rstd * of_channels(weight))
+        results[0] = e.cast(dx, x.dtype)
+    if mask[1] and weight is not None:
+        results[1] = e.cast(e.reshape(product * rstd, [x.shape[1]]), out[1].dtype)
+    if mask[2]:
+        results[2] = e.cast(e.reshape(total, [x.shape[1]]), out[2].dtype)
+    return tuple(results)
 
 
 def _max_pool_backward(rank):
@@ -180,6 +221,7 @@ ROWS = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "avg_pool2d_backward": _average_pool_backward,
     "convolution_backward": _convolution_backward,
+    "native_batch_norm_backward": _batch_norm_backward,
     "max_pool2d_with_indices_backward": _max_pool_backward(2),
     "max_pool3d_with_indices_backward": _max_pool_backward(3),
 }
