@@ -198,8 +198,16 @@ class Chooser {
       most = write_out(sums);
     else if (fold != nullptr && has_blocks && is_weighted_window(*fold, sums))
       most = write_out_row(*fold, sums, output);
-    else if (fold != nullptr && has_blocks && all < kFew)
-      most = std::max<std::int64_t>(most / vectorize(sums, kPart), 1);
+    else if (fold != nullptr && has_blocks && all < kFew) {
+      const auto last = std::find_if(output.rbegin(), output.rend(),
+                                     [](const Loop& loop) { return loop.extent > 1; });
+      // Whole lines of memory, where that leaves enough programs.
+      const bool is_wide_tile = fold->simple() && last != output.rend() &&
+                                last->extent >= kColumnsOfAProgram &&
+                                all >= 2 * machine_.cores * kColumnsOfAProgram;
+      const std::int64_t part = vectorize(sums, kPart);
+      most = is_wide_tile ? kColumnsOfAProgram : std::max<std::int64_t>(most / part, 1);
+    }
     if (const auto across = transposed(output); across && fold == nullptr) {
       most /= vectorize({*across}, across_part(*across, output, most));
       std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });

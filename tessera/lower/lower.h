@@ -46,6 +46,9 @@ struct Target {
 /// to be computed by one program, and not in one vector.
 Expected<Lowered> lower_writes(const tile::Schedule& schedule, const Target& target);
 
+/// Neighbouring outputs of a program of a GPU that reduces across memory: lines of f16.
+constexpr std::int64_t kColumnsOfAProgram = 64;
+
 /// Parameters of schedules of loops; 0: chosen for the machine.
 struct LoopParameters {
   std::int64_t elements = 0;    // of a tile

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "tessera/codegen/gpu_image.h"
 #include "tessera/engine/engine.h"
@@ -158,6 +159,50 @@ TEST(GpuProgram, GradientsOfConvolutionsAreContractions) {
          .tolerance = 1e-2});
     EXPECT_TRUE(std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
       return step.strategy.starts_with("dot");
+    }));
+  }
+}
+
+TEST(GpuProgram, GradientsOfDepthwiseFiltersAreSumsOverPixels) {
+  for (const char* const shapes :
+       {"x: f32[8, 64, 10, 10], dy: f32[8, 64, 10, 10]) group=64, pads=[1, 1, 1, 1]",
+        "x: f32[3, 24, 11, 9], dy: f32[3, 24, 6, 5]) group=24, pads=[1, 1, 1, 1], strides=[2, 2]",
+        "x: f32[2, 9, 8, 8], dy: f32[2, 18, 6, 6]) group=9"}) {
+    const std::string_view text(shapes);
+    const std::size_t end = text.find(')');
+    const auto size = [&](std::string_view name, std::int64_t seed) {
+      std::vector<std::int64_t> shape;
+      std::istringstream in{std::string(text.substr(text.find(name) + name.size()))};
+      std::string word;
+      while (std::getline(in, word, ',') && shape.size() < 4) shape.push_back(std::stoll(word));
+      return random_f32(shape, static_cast<std::uint64_t>(seed));
+    };
+    const CompileReport report =
+        expect_same_on_gpu({.graph = fmt::format("graph({}) {{ return conv_weight_gradient(x, dy) "
+                                                 "{{kernel_shape=[3, 3], {}}} }}",
+                                                 text.substr(0, end), text.substr(end + 2)),
+                            .inputs = {size("x: f32[", 1), size("dy: f32[", 2)},
+                            .given = 2,
+                            .tolerance = 1e-4});
+    EXPECT_TRUE(report.interpreted.empty());
+  }
+}
+
+TEST(GpuProgram, WideColumnsAreReducedInLinesOfMemory) {
+  // 128 columns are two tiles, 100 are one and a part of one; 70 rows do not divide into parts
+  // of 64.
+  for (const auto& [rows, columns] :
+       {std::pair<std::int64_t, std::int64_t>{8960, 128}, {8960, 100}, {1190, 2112}}) {
+    const CompileReport report = expect_same_on_gpu(
+        {.graph = fmt::format("graph(x: f32[{0}, {1}], y: f32[{0}, {1}], m: f32[{1}]) {{ "
+                              "return reduce_sum(mul(y, sub(x, m)), [0]) {{keepdims=0}} }}",
+                              rows, columns),
+         .inputs = {random_f32({rows, columns}, 1), random_f32({rows, columns}, 2),
+                    random_f32({columns}, 3)},
+         .given = 3,
+         .tolerance = 1e-4});
+    EXPECT_TRUE(std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
+      return step.strategy.find("parts") != std::string::npos;
     }));
   }
 }
