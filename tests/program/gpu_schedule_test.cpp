@@ -283,6 +283,51 @@ TEST(GpuSchedules, OtherStrategiesHaveSpacesToo) {
   }
 }
 
+TEST(GpuSchedules, KStepsOfAWeightGradientAreBoxesOfTheBatchAndOfPixels) {
+  const auto half = [](const std::vector<std::int64_t>& shape, std::uint64_t seed) {
+    const Graph cast = parsed(fmt::format("graph(x: f32[{}]) {{ return cast(x) {{to=\"f16\"}} }}",
+                                          fmt::join(shape, ", ")));
+    return (*interp::run(cast, {{random_f32(shape, seed)}}, {}))[0].tensor();
+  };
+  using Producers = tile::BlockRequest::Producers;
+  for (const char* const attributes :
+       {"kernel_shape=[1, 3], pads=[0, 1, 0, 1]", "kernel_shape=[1, 1], strides=[2, 2]"}) {
+    const bool strided = std::string_view(attributes).find("strides") != std::string_view::npos;
+    const std::int64_t size = strided ? 12 : 6;
+    Case one{fmt::format("graph(x: f16[16, 64, {0}, {0}], dy: f16[16, 128, 6, 6]) {{ "
+                         "return conv_weight_gradient(x, dy) {{{1}}} }}",
+                         size, attributes),
+             {half({16, 64, size, size}, 1), half({16, 128, 6, 6}, 2)},
+             2,
+             options_for(DType::F16),
+             3e-2};
+    SCOPED_TRACE(one.graph);
+    const ContractionGroup found = contraction_of(one);
+    ASSERT_NE(found.lowering, nullptr);
+    EXPECT_EQ(std::ranges::count(found.space, *found.lowering->made->schedule,
+                                 &lower::ScheduleCandidate::schedule),
+              1);
+    std::set<Producers> run;
+    for (const lower::ScheduleCandidate& point : found.space) {
+      // Batch and rows are one axis of both operands.
+      const auto& schedule = std::get<BlockContractionSchedule>(point.schedule);
+      if (schedule.split != 1 || schedule.rows != std::vector<std::int64_t>{64} ||
+          schedule.columns != 64 || schedule.sums != std::vector<std::int64_t>{32, 2} ||
+          run.contains(schedule.block.producers) || !lowered(found, one, point.schedule))
+        continue;
+      run.insert(schedule.block.producers);
+      SCOPED_TRACE(lower::to_text(point.schedule));
+      auto book = std::make_shared<ScheduleBook>();
+      book->entries[found.lowering->key] = {point.schedule, ""};
+      one.options.schedules = book;
+      EXPECT_EQ(expect_same_on_gpu(one).scheduled_groups, 1u);
+      one.options.schedules = nullptr;
+    }
+    EXPECT_TRUE(run.contains(Producers::None));
+    EXPECT_TRUE(run.contains(Producers::Async));
+  }
+}
+
 TEST(GpuSchedules, SplitKAndRequestsOfBlocksAreInTheSpace) {
   const Case one{"graph(x: f32[64, 1024], w: f32[1024, 128]) { return matmul(x, w) }",
                  {random_f32({64, 1024}, 1), random_f32({1024, 128}, 2)},
