@@ -82,6 +82,14 @@ int find_program(dl_phdr_info* info, std::size_t, void*) {
   }
 }
 
+/// Whether the allocator takes memory for itself: who asked it for some counts, and not how it gets
+/// it.
+bool is_allocator(const void* caller) {
+  Dl_info info = {};
+  return has_begun && dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+         std::strstr(info.dli_fname, "jemalloc") != nullptr;
+}
+
 bool allocation_fails(std::size_t size, const void* caller) {
   const auto from = reinterpret_cast<std::uintptr_t>(caller);
   if (from < program_begin || from >= program_end) return false;
@@ -131,11 +139,13 @@ int __libc_start_main(Main* main, int count, char** arguments, void (*init)(), v
                                                                 init, fini, loader_fini, stack_end);
 }
 
-void* __libc_calloc(std::size_t count, std::size_t size) noexcept;  // dlsym needs calloc itself
-
 void* calloc(std::size_t count, std::size_t size) noexcept {
-  if (allocation_fails(count * size, __builtin_return_address(0))) return nullptr;
-  return __libc_calloc(count, size);
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
+  if (allocation_fails(bytes, __builtin_return_address(0))) return nullptr;
+  // Not the next calloc: dlsym, which would find it, calls calloc itself.
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  return memory == nullptr ? nullptr : std::memset(memory, 0, bytes);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
@@ -204,7 +214,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 }
 
 void* mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset) noexcept {
-  if (fails(kIo)) return errno = ENOMEM, MAP_FAILED;
+  if (!is_allocator(__builtin_return_address(0)) && fails(kIo)) return errno = ENOMEM, MAP_FAILED;
   return next<void*(void*, std::size_t, int, int, int, off_t)>("mmap")(at, size, protection, flags,
                                                                        file, offset);
 }
