@@ -1,24 +1,10 @@
 #include <algorithm>
 
 #include "tessera/expr/algebra_internal.h"
+#include "tessera/expr/exact_cast.h"
 
 namespace tessera::algebra {
 namespace {
-
-/// Whether every number of type `from` is representable in type `to`.
-bool fits(DType from, DType to) {
-  if (from == to) return true;
-  // f16 has a smaller range than f8e8m0.
-  if (is_float(to) && from == DType::F8E8M0) return byte_width(to) > 2;
-  if (is_float(to)) return byte_width(from) < byte_width(to) && to != DType::BF16;
-  const bool natural = from == DType::U8 || from == DType::U16 || from == DType::U32;
-  const bool whole = from == DType::I8 || from == DType::I16 || from == DType::I32;
-  const bool into_whole = to == DType::I16 || to == DType::I32 || to == DType::I64;
-  if (from == DType::Bool) return true;
-  if (into_whole) return (natural || whole) && byte_width(from) < byte_width(to);
-  return natural && (to == DType::U16 || to == DType::U32 || to == DType::U64) &&
-         byte_width(from) < byte_width(to);
-}
 
 /// Whether a type can represent this number.
 bool holds(DType type, std::int64_t number) {
@@ -317,7 +303,7 @@ Sum cast(DType to, Sum arg) {
   // A cast of a value that is exactly representable in the target type is the value.
   if (const Factor* only = only_factor(arg); only != nullptr && arg.terms[0].coefficient.is(1)) {
     const bool typed = only->kind == Kind::Read || only->kind == Kind::Cast;
-    if (typed && only->exponent.is(1) && fits(only->to, to)) return arg;
+    if (typed && only->exponent.is(1) && is_exact_cast(only->to, to)) return arg;
   }
   if (is_whole(arg) && lies_in_range(arg, to)) return arg;
   return factor({.kind = Kind::Cast, .to = to, .args = shared({closed(std::move(arg))})});

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "tessera/expr/exact_cast.h"
 #include "tessera/expr/scalar.h"
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
@@ -111,7 +112,7 @@ TracedNumber TracedNumber::stored(DType dtype, TracedNumber x) {
   if (node.kind == Tracer::Kind::Step && node.op == Tape::Op::Keyed && node.key >= kStored &&
       node.key < kStored + 256) {
     const auto own = static_cast<DType>(node.key - kStored);
-    if (own == dtype || (byte_width(own) < byte_width(dtype) && dtype != DType::BF16)) return x;
+    if (is_exact_cast(own, dtype)) return x;
   }
   return keyed(kStored + static_cast<std::uint64_t>(dtype), x);
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "tessera/expr/eval.h"
+#include "tessera/expr/exact_cast.h"
 #include "tessera/expr/number.h"
 #include "tessera/expr/shape.h"
 #include "tessera/interp/memory.h"
@@ -104,9 +105,7 @@ bool is_rounded(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo
   const auto moved = data_movement(op, attrs, inputs);
   if (!moved) return to != DType::F32;
   const DType from = inputs[moved->operand].type.dtype;
-  const bool has_all = is_float(from) && byte_width(from) < byte_width(to) && to != DType::BF16 &&
-                       from != DType::F8E8M0;
-  return from != to && !has_all;
+  return !is_float(from) || !is_exact_cast(from, to);  // that integers are small is not known
 }
 
 /// Records that elements are stored.

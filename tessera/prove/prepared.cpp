@@ -153,7 +153,6 @@ class Preparation {
   /// The results of a node all of whose operands are constants.
   std::optional<Vals> folded(const GraphNode& node, const Vals& operands,
                              const std::vector<ValueInfo>& known) {
-    if (is_kept(node, operands)) return std::nullopt;
     const auto results = evaluated(node, operands);
     if (!results) return std::nullopt;
     Vals values;
@@ -221,7 +220,8 @@ class Preparation {
       known.push_back(operand.present() ? out_.known(operand) : ValueInfo{.present = false});
     }
     Vals results;
-    if (auto values = folded(node, operands, known)) {
+    const bool kept = is_kept(node, operands);
+    if (auto values = kept ? std::nullopt : folded(node, operands, known)) {
       results = *std::move(values);
     } else if (auto selected = selected_results(node, operands)) {
       results = *std::move(selected);
@@ -244,10 +244,10 @@ class Preparation {
         out_.refine(results[i], own(from_.type(outputs[i])));
         if (const Type& type = out_.known(results[i]).type; !(type == inferred))
           assumptions_.push_back(declared(outputs[i], type));
-        if (is_kept(node, operands)) continue;
+        if (kept) continue;
         if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
       }
-      if (is_kept(node, operands))
+      if (kept)
         if (const auto values = evaluated(node, operands)) {
           rounds_ = true;  // that they stand for real numbers and not for rounded ones
           for (std::size_t i = 0; i < outputs.size(); ++i)

@@ -128,7 +128,7 @@ TEST(GpuProgram, LongReductionsOfFewResultsAreComputedInParts) {
       ::testing::Not(of_parts));
 }
 
-/// What a backward pass computes of a convolution, its batch norm and relu: all of the caller's.
+/// Backward pass of a convolution, its batch norm and relu, where all operands are inputs.
 TEST(GpuProgram, GradientsOfConvolutionsAreContractions) {
   struct Backward {
     std::int64_t images, channels, filters, size, window;

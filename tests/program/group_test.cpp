@@ -64,7 +64,8 @@ TEST(Groups, MapsThatCostNoMoreThanTheirResultAreComputedByTheirReaders) {
       "  s = reduce_sum(mul(g, c), [0, 2]) {keepdims=1}  return sub(g, mul(c, s)) }";
   EXPECT_EQ(groups_of(centered), (Groups{"cast sub", "mul reduce_sum mul sub"}));
   EXPECT_EQ(groups_of(centered, recomputes), (Groups{"mul reduce_sum mul sub"}));
-  // What a contraction reads is stored, and so is what is expensive, or reads more than it gives.
+  // No rematerialization of operands of contractions, of expensive maps, nor of maps whose operands
+  // take more bytes than their result.
   const auto unchanged = [&](const char* graph) {
     EXPECT_EQ(groups_of(graph, recomputes), groups_of(graph)) << graph;
   };
