@@ -13,6 +13,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # No garbage collection below 1 GiB (in KiB): it took a tenth of the time of a large batch.
     add_compile_options(--param=ggc-min-heapsize=1048576)
   endif()
+  # The code of a Python module and of a program is the same (position independent): functions of
+  # a library may be inlined into their callers there, as clang does.
+  add_compile_options(-fno-semantic-interposition)
   # Notes on how AArch64 passes arguments since C++17: nothing here is linked with older objects.
   target_compile_options(tessera_flags INTERFACE -Wno-psabi)
 else()
