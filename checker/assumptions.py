@@ -1,12 +1,13 @@
 """What a proof of a claim takes for granted, found in the definitions of its values."""
 from definitions import SORTS
-from elements import simple
+from elements import shape_of, simple, solved
 from named_reals import named_real
 
 CLAUSES = {
     "rounding": "floating-point operations do not round",
     "non-finite": "no input and no result is infinite or NaN",
     "domain": "nothing is divided by zero, and no root or logarithm is taken of a number that has none",
+    "indices": "indices lie within the axes that they are of",
     "wrap-around": "integers stay within the range of their types",
     "empty": "all sizes are at least 1",
 }
@@ -21,6 +22,7 @@ def sign_of(number):
 class Inspection:
     def __init__(self, certificate, contents):
         self.found, self.signs, self.contents, self.reals = set(), {}, contents, {}
+        self.shapes = {i.name: i.shape for i in certificate.inputs}
         self.uniform = {i.name: i.uniform for i in certificate.inputs if i.uniform is not None}
         for i in certificate.inputs:
             if any(size.constant() is None for size in i.shape):
@@ -34,6 +36,8 @@ class Inspection:
             self.operands = dict(zip([o.name for o in value.definition.inputs], value.operands))
             for output in value.definition.outputs:
                 self.constants(output.value)
+            sizes = solved(value.definition, [self.shapes[o] for o in value.operands])
+            self.shapes[value.name] = shape_of(value.definition.outputs[value.output], sizes)
             expression = value.definition.outputs[value.output].value
             self.visit(expression)
             self.signs[value.name] = self.sign(expression)
@@ -124,9 +128,33 @@ class Inspection:
             return exponent == exponent // 1 or self.sign(args[0]) != ANY
         return True
 
+    def may_leave(self, tensor, axis, index):
+        """Whether an index is an element of a tensor that may lie outside of the axis. Negative ones count from the end
+        where the index is `select(e < 0, e + size, e)`."""
+        wraps = False
+        while index.kind == "cast" or (index.kind == "apply" and index.parts[0] == "select"):
+            wraps = wraps or index.kind == "apply"
+            index = index.parts[1] if index.kind == "cast" else index.parts[1][2]
+        if index.kind != "read":
+            return False
+        name, size = self.operands[index.parts[0]], self.shapes[self.operands[tensor]][axis].constant()
+        size = 1 if size is None else size
+        if name in self.uniform:
+            least = most = int(self.uniform[name])
+        elif name in self.contents and SORTS[self.contents[name].dtype] != "value":
+            elements = [int(x) for x in self.contents[name].elements]
+            least, most = min(elements, default=0), max(elements, default=0)
+        else:
+            return True
+        return least < (-size if wraps else 0) or most >= size
+
     def visit(self, s):
         if s.kind == "read":
-            return self.visit(s.parts[2]) if s.parts[2] is not None else None
+            if s.parts[2] is not None:
+                return self.visit(s.parts[2])
+            if any(self.may_leave(s.parts[0], axis, index) for axis, index in enumerate(s.parts[1])):
+                self.found.add("indices")
+            return None
         if s.kind == "apply":
             fn, args = s.parts
             if s.sort == "value":

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/expr/shape.h"
 #include "tessera/expr/walk.h"
 
 namespace tessera::prove {
@@ -30,6 +31,7 @@ class Inspection {
     }
     for (const certify::Value& value : claim_.claim.values) {
       value_ = &value;
+      seen_.clear();  // values of one definition have operands of their own
       const Output& output = value.definition->outputs[value.output];
       visit(output.value);
       signs_[value.name] = sign(output.value);
@@ -133,6 +135,75 @@ class Inspection {
     return input != claim_.claim.inputs.end() ? input->uniform : std::nullopt;
   }
 
+  /// The tensor whose elements are an index as they are; with `wraps`, negative ones count from the
+  /// end.
+  static const node::Read* index_read(const Scalar& index, bool& wraps) {
+    const Node& node = index.node();
+    if (const auto* cast = std::get_if<node::Cast>(&node)) return index_read(*cast->arg, wraps);
+    const auto* apply = std::get_if<node::Apply>(&node);
+    if (apply == nullptr || apply->fn != Fn::Select) return std::get_if<node::Read>(&node);
+    wraps = true;
+    return index_read(apply->args[2], wraps);
+  }
+
+  /// Whether an index is an element of a tensor that may lie outside of its axis.
+  bool may_be_out_of_range(const node::Read& read) {
+    for (std::size_t axis = 0; axis < read.at.size(); ++axis) {
+      bool wraps = false;
+      const node::Read* index = index_read(read.at[axis], wraps);
+      if (index == nullptr) continue;
+      const auto range = range_of_operand(index->operand);
+      const std::int64_t size = least_size(read.operand, axis);
+      if (!range || range->first < (wraps ? -size : 0) || range->second >= size) return true;
+    }
+    return false;
+  }
+
+  /// The least and the largest element of a tensor of integers, where it is known.
+  std::optional<std::pair<std::int64_t, std::int64_t>> range_of_operand(
+      const std::string& name) const {
+    const std::string* of = operand(name);
+    if (of == nullptr) return std::nullopt;
+    const auto input = std::ranges::find(claim_.claim.inputs, *of, &certify::Input::name);
+    if (input != claim_.claim.inputs.end() && input->uniform) {
+      const auto number = static_cast<std::int64_t>(*input->uniform);
+      return std::pair(number, number);
+    }
+    const auto constant = claim_.constants.find(*of);
+    if (constant == claim_.constants.end() || !is_integer(constant->second.dtype))
+      return std::nullopt;
+    std::pair<std::int64_t, std::int64_t> range(0, 0);
+    for (std::int64_t i = 0; i < constant->second.count(); ++i) {
+      const std::int64_t number = integer_at(constant->second, i);
+      range = i == 0 ? std::pair(number, number)
+                     : std::pair(std::min(range.first, number), std::max(range.second, number));
+    }
+    return range;
+  }
+
+  /// The least size of an axis: 1, where it is no number.
+  std::int64_t least_size(const std::string& name, std::size_t axis) {
+    const std::string* of = operand(name);
+    const Shape shape = of == nullptr ? Shape{} : shape_of(*of);
+    return axis < shape.size() ? shape[axis].constant().value_or(1) : 1;
+  }
+
+  Shape shape_of(const std::string& tensor) {
+    const auto input = std::ranges::find(claim_.claim.inputs, tensor, &certify::Input::name);
+    if (input != claim_.claim.inputs.end()) return input->type.shape;
+    while (shaped_ < claim_.claim.values.size() && !shapes_.contains(tensor)) {
+      const certify::Value& value = claim_.claim.values[shaped_++];
+      std::vector<Shape> operands;
+      for (const std::string& of : value.operands) operands.push_back(shape_of(of));
+      const auto sizes = solve_sizes(*value.definition, operands);
+      if (!sizes) continue;
+      if (const auto types = output_types(*value.definition, *sizes))
+        shapes_[value.name] = (*types)[value.output].shape;
+    }
+    const auto known = shapes_.find(tensor);
+    return known == shapes_.end() ? Shape{} : known->second;
+  }
+
   bool is_defined(const node::Apply& apply) {
     switch (apply.fn) {
       case Fn::Log: return sign(apply.args[0]) == Sign::Positive;
@@ -158,7 +229,10 @@ class Inspection {
     const Node& node = scalar.node();
     if (const auto* read = std::get_if<node::Read>(&node)) {
       // An index that wraps around is out of range in any case.
-      if (read->otherwise != nullptr) visit(*read->otherwise);
+      if (read->otherwise != nullptr)
+        visit(*read->otherwise);
+      else if (may_be_out_of_range(*read))
+        found_.insert(Assumed::Indices);
       return;
     }
     if (const auto* apply = std::get_if<node::Apply>(&node)) {
@@ -212,6 +286,8 @@ class Inspection {
   const GraphClaim& claim_;
   const certify::Value* value_ = nullptr;
   std::map<std::string, Sign> signs_;  // by tensor
+  std::map<std::string, Shape> shapes_;  // of the values before `shaped_`
+  std::size_t shaped_ = 0;
   std::set<const void*> seen_;
   std::set<Assumed> found_;
 };
@@ -225,6 +301,7 @@ constexpr struct {
     {Assumed::NonFinite, "non-finite", "no input and no result is infinite or NaN", true},
     {Assumed::Domain, "domain",
      "nothing is divided by zero, and no root or logarithm is taken of a number that has none"},
+    {Assumed::Indices, "indices", "indices lie within the axes that they are of"},
     {Assumed::WrapAround, "wrap-around", "integers stay within the range of their types"},
     {Assumed::Constant, "constant", ""},
     {Assumed::Empty, "empty", "all sizes are at least 1", true},

@@ -7,7 +7,8 @@ namespace tessera::prove {
 
 /// The assumptions under which a proof of the claim over the reals and the integers holds of
 /// machine arithmetic. None for values that are only moved; none of kind Domain where divisors and
-/// arguments of roots and logarithms can be seen to be positive.
+/// arguments of roots and logarithms can be seen to be positive, none of kind Indices where indices
+/// are constants that fit.
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim);
 
 /// The assumption of a kind that has one text.

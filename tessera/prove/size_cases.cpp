@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/ops/operators.h"
 #include "tessera/prove/classes.h"
 #include "tessera/prove/sizes.h"
 
@@ -84,6 +85,45 @@ class Cases {
     return {Assumption::Kind::Sizes, fmt::format("{}{}", to_text(condition), kMeetByBroadcasting)};
   }
 
+  /// Conditions on sizes that only one of the models needs: the other computes something for other
+  /// sizes too.
+  static std::vector<Assumption> accepted_by_one(const std::array<Prepared, 2>& both) {
+    std::vector<Assumption> assumptions;
+    for (const std::size_t side : {0, 1}) {
+      const Graph &graph = both[side].graph, &other = both[1 - side].graph;
+      Guard conditions;
+      const auto given = relate_sizes(other);
+      const auto all = given ? relate_sizes(graph, *given) : given;
+      if (all) conditions = beyond(*given, *all);
+      const Guard known = equal_counts(other);
+      for (Condition& condition : equal_counts(graph))
+        if (std::ranges::find(known, condition) == known.end())
+          conditions.push_back(std::move(condition));
+      for (const Condition& condition : conditions)
+        assumptions.push_back(
+            {Assumption::Kind::Sizes,
+             fmt::format("{}: one of the models accepts no other sizes", to_text(condition))});
+    }
+    return assumptions;
+  }
+
+  /// Conditions that shapes with as many elements as others leave open.
+  static Guard equal_counts(const Graph& graph) {
+    Guard conditions;
+    for (const GraphNode& node : graph.nodes()) {
+      if (node.op != op::reshape) continue;
+      const auto &from = graph.type(graph.inputs(node)[0]).shape,
+                 &to = graph.type(graph.outputs(node)[0]).shape;
+      if (!from || !to) continue;
+      const auto [less, more] = std::minmax({product(*to), product(*from)});
+      const Condition condition = equal(less, more);
+      if (less != more && !(less - more).is_undefined() &&
+          std::ranges::find(conditions, condition) == conditions.end())
+        conditions.push_back(condition);
+    }
+    return conditions;
+  }
+
   void split(const Sizes& sizes, std::vector<Assumption> assumptions) {
     std::size_t accepted = 0;
     std::array<Prepared, 2> prepared;
@@ -107,6 +147,7 @@ class Cases {
       SizeCase leaf{.aligned = aligned_, .prepared = std::move(prepared)};
       leaf.aligned.inputs = inputs(sizes);
       for (const Condition& condition : *conditions) assumptions.push_back(assumption(condition));
+      for (Assumption& one : accepted_by_one(*leaf.prepared)) assumptions.push_back(std::move(one));
       leaf.aligned.assumptions.insert(leaf.aligned.assumptions.end(), assumptions.begin(),
                                       assumptions.end());
       leaves_.push_back(std::move(leaf));

@@ -6,6 +6,8 @@
 namespace tessera::prove {
 namespace {
 
+constexpr const char* kLeast = "%least";  // a symbol for a minimum; no size is called so
+
 /// The quotient, if there is no remainder: divides by the last term of the divisor, again and
 /// again.
 std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
@@ -149,7 +151,16 @@ bool SizeSolver::at_least(const Dim& dim, std::int64_t bound) const {
     const std::string name(symbol);
     return is_positive(name) ? std::optional<Dim>(Dim::symbol(name) + 1) : std::nullopt;
   });
-  return moved.least().value_or(bound - 1) >= bound;
+  if (moved.least().value_or(bound - 1) >= bound) return true;
+  // -min(a, b) is at least -a and at least -b.
+  for (const Dim::Operation& operation : dim.operations()) {
+    if (operation.op != Dim::Op::Min) continue;
+    const auto linear = dim.replaced(operation.whole, Dim::symbol(kLeast)).linear_in(kLeast);
+    if (!linear || linear->factor.constant().value_or(0) >= 0) continue;
+    for (const Dim& most : {operation.a, operation.b})
+      if (at_least(linear->factor * most + linear->rest, bound)) return true;
+  }
+  return false;
 }
 
 bool SizeSolver::is_never_zero(const Dim& dim) const {

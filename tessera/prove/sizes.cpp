@@ -222,13 +222,7 @@ bool GraphSymbols::contains(const std::string& name) const {
 
 GraphSymbols symbols_of(const Graph& graph) {
   GraphSymbols symbols;
-  std::vector<bool> read(graph.value_count());
-  for (const ValueId id : graph.outputs()) read[id.index] = true;
-  for (const GraphNode& node : graph.nodes())
-    for (const ValueId id : graph.inputs(node))
-      if (id.present()) read[id.index] = true;
   for (const ValueId id : graph.inputs()) {
-    if (!read[id.index]) continue;
     for (const Dim& dim : graph.type(id).shape.value_or(Shape{})) {
       dim.collect_symbols(symbols.sizes);
       if (dim.as_symbol()) dim.collect_symbols(symbols.axes);

@@ -11,7 +11,7 @@
 
 namespace tessera::prove {
 
-/// The names in a graph that stand for numbers. Inputs that nothing reads do not count.
+/// The names in a graph that stand for numbers.
 struct GraphSymbols {
   std::set<std::string> sizes;       // in the types of inputs
   std::set<std::string> axes;        // those of them that are the size of an axis: at least 1

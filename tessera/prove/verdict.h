@@ -17,6 +17,7 @@ struct Assumption {
     Rounding,    // floating-point results are those of real numbers
     NonFinite,   // nothing is infinite or NaN
     Domain,      // no division by zero, no root or logarithm of a negative number
+    Indices,     // elements of tensors that are indices lie within their axes
     WrapAround,  // integers stay within their type
     Constant,    // a constant stands for a real number near it
     Empty,       // sizes are at least 1

@@ -352,6 +352,30 @@ TEST(Prove, SaysWhatItTakesForGranted) {
             (Kinds{"wrap-around", "empty"}));
 }
 
+// Two quotients are one definition with operands of their own.
+TEST(Prove, EachDivisorIsLookedAt) {
+  using Kinds = std::vector<std::string_view>;
+  for (const char* source : {"mul(div(a, exp(b)), div(c, d))", "mul(div(a, d), div(c, exp(b)))"})
+    EXPECT_EQ(assumed({"a: f32[4], b: f32[4], c: f32[4], d: f32[4]", source,
+                       "div(mul(a, c), mul(exp(b), d))"}),
+              (Kinds{"rounding", "non-finite", "domain"}))
+        << source;
+}
+
+TEST(Prove, IndicesThatMayLieOutsideOfTheirAxisAreAnAssumption) {
+  using Kinds = std::vector<std::string_view>;
+  const auto assumed_of = [](std::string_view inputs, std::string_view index) {
+    return assumed({std::string(inputs), fmt::format("unsqueeze(gather(x, {}), [0])", index),
+                    fmt::format("gather(unsqueeze(x, [0]), {}) {{axis=1}}", index)});
+  };
+  for (const char* index : {"i64[2] [0, 5]", "i64[1] [-6]"})
+    EXPECT_EQ(assumed_of("x: f32[6, 2]", index), Kinds{}) << index;
+  for (const char* index : {"i64[2] [0, 6]", "i64[1] [-7]"})
+    EXPECT_EQ(assumed_of("x: f32[6, 2]", index), Kinds{"indices"}) << index;
+  EXPECT_EQ(assumed_of("x: f32[6, 2], i: i64[3]", "i"), Kinds{"indices"});
+  EXPECT_EQ(assumed_of("x: f32[n, 2]", "i64[1] [5]"), (Kinds{"indices", "empty"}));
+}
+
 TEST(Prove, WhatHoldsForPositiveNumbersIsNotSaidOfAll) {
   expect_not_proved({kMatrix, "sqrt(mul(x, x))", "identity(x)"});
   expect_not_proved({kTwo, "log(mul(mul(x, y), mul(x, y)))", "mul(log(mul(x, y)), 2.0)"});

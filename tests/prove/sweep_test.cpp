@@ -90,6 +90,43 @@ TEST(Sweep, OneNameForTwoSizesIsAnAssumption) {
   EXPECT_EQ(std::ranges::count(proved->assumptions, Assumption::Kind::Sizes, &Assumption::kind), 1);
 }
 
+std::ptrdiff_t assumptions_of(Assumption::Kind kind, std::string_view source,
+                              std::string_view target) {
+  const SweepResult result = swept(parsed(source), parsed(target));
+  const auto* proved = std::get_if<Proved>(&result.verdict);
+  EXPECT_NE(proved, nullptr) << reason(result);
+  return proved == nullptr ? 0
+                           : std::ranges::count(proved->assumptions, kind, &Assumption::kind);
+}
+
+TEST(Sweep, SizesOfInputsThatNothingReadsAreAnything) {
+  expect_in_both_orders("refuted", "graph(w: f32[2], x: f32[n]) { return mul(w, 0.0) }",
+                        "graph(w: f32[2], x: f32[n]) { return mul(x, 0.0) }");
+  expect_in_both_orders("refuted", "graph(x: f32[n]) { return const f32[2] [0, 0] }",
+                        "graph(x: f32[n]) { return mul(x, 0.0) }");
+}
+
+TEST(Sweep, SizesThatOneModelRefusesAreAnAssumption) {
+  struct {
+    const char *one, *other;
+    std::ptrdiff_t assumptions;
+  } pairs[] = {
+      {"reshape(reshape(x, [-1, 2]), shape(x))", "identity(x)", 1},
+      {"mul(reduce_sum(max_pool(unsqueeze(x, [0, 1])) {kernel_shape=[5]}), 0.0)",
+       "mul(reduce_sum(unsqueeze(x, [0, 1])), 0.0)", 1},
+      {"concat(slice(x, [0], [2], [0], [1]), slice(x, [2], [9223372036854775807], [0], [1])) {axis=0}",
+       "identity(x)", 0},
+  };
+  for (const auto& [one, other, assumptions] : pairs) {
+    SCOPED_TRACE(one);
+    const std::string source = fmt::format("graph(x: f32[n]) {{ return {} }}", one),
+                      target = fmt::format("graph(x: f32[n]) {{ return {} }}", other);
+    EXPECT_EQ(assumptions_of(Assumption::Kind::Sizes, source, target), assumptions);
+    EXPECT_EQ(assumptions_of(Assumption::Kind::Sizes, target, source), assumptions);
+    EXPECT_EQ(assumptions_of(Assumption::Kind::Sizes, source, source), 0);
+  }
+}
+
 // A tolerance that hangs on the largest element would hide all others.
 TEST(Sweep, ComparesFoldedConstantsElementByElement) {
   for (const char* huge : {"-3.4e38", "-inf", "1e9"}) {
