@@ -47,12 +47,11 @@ class Cases {
     return types;
   }
 
-  /// Equations that broadcasting leaves open, of both models; nothing where one does not accept
-  /// the sizes.
-  std::optional<Guard> open(const Sizes& sizes, std::size_t& accepted,
+  /// Equations that broadcasting leaves open, by model; nothing where one does not accept the sizes.
+  std::optional<std::array<Guard, 2>> open(const Sizes& sizes, std::size_t& accepted,
                             std::vector<Assumption>& assumptions,
                             std::array<Prepared, 2>& both) const {
-    Guard all;
+    std::array<Guard, 2> conditions;
     for (const Side side : kSides) {
       auto prepared = prepared_side(aligned_, side, inputs(sizes), stop_);
       if (!prepared) continue;
@@ -67,10 +66,17 @@ class Cases {
         if (!is_plain(condition.left) || !is_plain(condition.right))
           assumptions.push_back(assumption(condition));
       for (Condition& condition : beyond(*given, *equal))
-        if (condition.kind == Condition::Kind::Equal) all.push_back(std::move(condition));
+        if (condition.kind == Condition::Kind::Equal)
+          conditions[static_cast<std::size_t>(side)].push_back(std::move(condition));
       both[static_cast<std::size_t>(side)] = *std::move(prepared);
     }
-    return accepted == 2 ? std::optional(std::move(all)) : std::nullopt;
+    return accepted == 2 ? std::optional(std::move(conditions)) : std::nullopt;
+  }
+
+  static bool asks(const Guard& guard, const Condition& equation) {
+    return std::ranges::any_of(guard, [&](const Condition& other) {
+      return other == equation || other == equal(equation.right, equation.left);
+    });
   }
 
   bool is_plain(const Dim& dim) const { return dim.constant() || symbol(dim); }
@@ -127,8 +133,8 @@ class Cases {
   void split(const Sizes& sizes, std::vector<Assumption> assumptions) {
     std::size_t accepted = 0;
     std::array<Prepared, 2> prepared;
-    const std::optional<Guard> conditions = open(sizes, accepted, assumptions, prepared);
-    if (!conditions) {
+    const auto asked = open(sizes, accepted, assumptions, prepared);
+    if (!asked) {
       if (sizes.empty()) return;
       std::string text;
       for (const auto& [name, size] : sizes)
@@ -140,13 +146,14 @@ class Cases {
                                          text)});
       return;
     }
-    const auto splits = std::ranges::find_if(*conditions, [&](const Condition& condition) {
+    const Guard conditions = concat((*asked)[0], (*asked)[1]);
+    const auto splits = std::ranges::find_if(conditions, [&](const Condition& condition) {
       return symbol(condition.left) || symbol(condition.right);
     });
-    if (splits == conditions->end()) {
+    if (splits == conditions.end()) {
       SizeCase leaf{.aligned = aligned_, .prepared = std::move(prepared)};
       leaf.aligned.inputs = inputs(sizes);
-      for (const Condition& condition : *conditions) assumptions.push_back(assumption(condition));
+      for (const Condition& condition : conditions) assumptions.push_back(assumption(condition));
       for (Assumption& one : accepted_by_one(*leaf.prepared)) assumptions.push_back(std::move(one));
       leaf.aligned.assumptions.insert(leaf.aligned.assumptions.end(), assumptions.begin(),
                                       assumptions.end());
@@ -160,6 +167,11 @@ class Cases {
       more.insert_or_assign(name, size);
       return more;
     };
+    if (!asks((*asked)[0], *splits) || !asks((*asked)[1], *splits))
+      left_out_.push_back({Assumption::Kind::Sizes,
+                           fmt::format("{}, or one of them is 1: one of the models accepts no "
+                                       "other sizes",
+                                       to_text(*splits))});
     const bool few = ++splits_ < kMostCases;
     if (!few) assumptions.push_back(assumption(*splits));
     split(left ? with(*left, splits->right) : with(*right, splits->left), assumptions);

@@ -5,6 +5,7 @@
 #include "tessera/ir/bind.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ops/operators.h"
 #include "tessera/prove/size_solver.h"
 
 namespace tessera::prove {
@@ -64,6 +65,20 @@ std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& sig
       }
     }
   return found;
+}
+
+/// Sizes that `expand` has to stretch where they differ from those of the shape that it is given.
+Guard stretched_by_shape(const GraphNode& node, const std::vector<ValueInfo>& operands,
+                         const Sizes& solved) {
+  Guard stretched;
+  if (node.op != op::expand || !operands[1].value) return stretched;
+  const Shape &from = *operands[0].type.shape, &to = *operands[1].value;
+  for (std::size_t back = 1; back <= std::min(from.size(), to.size()); ++back) {
+    const Dim size = resolved(from[from.size() - back], solved),
+              wanted = resolved(to[to.size() - back], solved);
+    if (!size.is(1) && !wanted.is(1) && size != wanted) stretched.push_back(equal(size, wanted));
+  }
+  return stretched;
 }
 
 /// The operands of a definition, fitted to the shapes of its inputs.
@@ -178,6 +193,10 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, const Graph
         stretched_axes(node, *signature, definition, solver.solved(), broadcasts);
     if (broadcasting == Broadcasting::Equal) stretched.clear();
     TESSERA_TRY_DONE(Fit(solver, definition, shapes_of(*signature), stretched).require());
+    for (Condition& condition : stretched_by_shape(node, operands, solver.solved())) {
+      if (broadcasting == Broadcasting::Equal) TESSERA_TRY_DONE(solver.require(condition));
+      broadcasts.push_back(std::move(condition));
+    }
     for (const ValueId id : made.outputs(node))
       for (const Dim& dim : made.type(id).shape.value_or(Shape{}))
         TESSERA_TRY_DONE(solver.require_at_least(dim, 0));
@@ -307,11 +326,16 @@ Expected<SizeRelations> relate_outputs(const Graph& source, const Graph& target,
 
 Guard beyond(const SizeRelations& given, const SizeRelations& all) {
   const auto told = [&](const Dim& dim) { return prove::told(dim, all.parts); };
+  Sizes quotients;
+  for (const auto& [name, part] : all.parts) quotients.insert_or_assign(name, part.quotient());
   Guard guard;
   for (const auto& [name, value] : all.solved) {
     if (given.solved.contains(name)) continue;
-    if (given.symbols.contains(name) || given.parts.contains(name))
-      guard.push_back(equal(told(Dim::symbol(name)), told(value)));
+    if (!given.symbols.contains(name) && !given.parts.contains(name)) continue;
+    Condition condition = equal(told(Dim::symbol(name)), told(value));
+    // A multiple of its part: that there is no remainder.
+    if (condition.left == condition.right) condition.right = resolved(value, quotients);
+    guard.push_back(std::move(condition));
   }
   const Guard before = [&] {
     Guard known = given.open;

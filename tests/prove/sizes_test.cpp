@@ -34,6 +34,14 @@ void expect_beyond(std::string_view source, std::string_view target, std::string
   EXPECT_EQ(to_text(beyond(*given, *all)), expected);
 }
 
+TEST(Sizes, MultiplesThatTheTargetAsksForAreSaid) {
+  expect_beyond("graph(x: f32[1, n, 4, 4]) { return reduce_sum(x) }",
+                "graph(x: f32[1, n, 4, 4]) { return depth_to_space(x) {blocksize=2} }",
+                "n == 4*floor_div(n, 4)");
+  expect_beyond("graph(x: f32[n]) { return reduce_sum(x) }",
+                "graph(x: f32[n]) { return expand(x, i64[1] [4]) }", "n == 4");
+}
+
 TEST(Sizes, AxesThatMeetAreEqual) {
   expect_relations("graph(a: f32[m, k], b: f32[l, n]) { return matmul(a, b) }", "l := k");
   expect_relations("graph(a: f32[m, k], b: f32[l, n]) { return add(a, b) }", "m := l, n := k");

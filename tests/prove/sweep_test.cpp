@@ -107,16 +107,27 @@ TEST(Sweep, SizesOfInputsThatNothingReadsAreAnything) {
 }
 
 TEST(Sweep, SizesThatOneModelRefusesAreAnAssumption) {
-  struct {
-    const char *one, *other;
+  struct Pair {
+    std::string one, other;
     std::ptrdiff_t assumptions;
-  } pairs[] = {
+  };
+  std::vector<Pair> pairs = {
       {"reshape(reshape(x, [-1, 2]), shape(x))", "identity(x)", 1},
       {"mul(reduce_sum(max_pool(unsqueeze(x, [0, 1])) {kernel_shape=[5]}), 0.0)",
        "mul(reduce_sum(unsqueeze(x, [0, 1])), 0.0)", 1},
       {"concat(slice(x, [0], [2], [0], [1]), slice(x, [2], [9223372036854775807], [0], [1])) {axis=0}",
        "identity(x)", 0},
   };
+  const std::pair<const char*, std::ptrdiff_t> zeros[] = {
+      {"add(x, f32[2] [1, 2])", 1},
+      {"expand(x, i64[1] [4])", 1},
+      {"expand(x, shape(x))", 0},
+      {"depth_to_space(unsqueeze(x, [0, 2, 3])) {blocksize=2}", 1},
+      {"pad(x, i64[2] [-2, 0])", 1},
+  };
+  for (const auto& [of, assumptions] : zeros)
+    pairs.push_back({fmt::format("mul(reduce_sum({}) {{keepdims=0}}, 0.0)", of),
+                     "mul(reduce_sum(x) {keepdims=0}, 0.0)", assumptions});
   for (const auto& [one, other, assumptions] : pairs) {
     SCOPED_TRACE(one);
     const std::string source = fmt::format("graph(x: f32[n]) {{ return {} }}", one),
