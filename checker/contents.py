@@ -5,6 +5,7 @@ from math import prod
 import expressions
 import sums
 from elements import constant_of_file, element, element_factor
+from evaluation import Numbers, constant_of, elements_of, evaluated, is_float
 from sizes import Refused, num, require, sym
 
 MOST_KNOWN = 1024  # elements
@@ -27,7 +28,22 @@ class Contents:
             return True
         wanted = [expressions.number(d) for d in arg.known] if arg.known is not None else \
             [constant_of_file(x, False) for x in arg.content.elements]
-        return [expressions.key(x) for x in wanted] == [expressions.key(x) for x in self.elements(tensor)]
+        if [expressions.key(x) for x in wanted] == [expressions.key(x) for x in self.elements(tensor)]:
+            return True
+        return arg.content is not None and is_float(arg.dtype) and \
+            [float(x) for x in arg.content.elements] == self.rounded(tensor).elements
+
+    def rounded(self, tensor):
+        """The elements that the operators compute, each result rounded to its type, as the models that run do."""
+        if tensor.name in self.literals:
+            elements = [float(x) if is_float(tensor.dtype) else int(x) for x in self.literals[tensor.name].elements]
+        else:
+            require(tensor.value is not None, "the content of an input is not known")
+            elements = evaluated(tensor.value.definition, tensor.value.output,
+                                 [self.rounded(self.tensors[name]) for name in tensor.operands]).elements
+        shape = [size.constant() for size in tensor.shape]
+        require(None not in shape and prod(shape) <= MOST_KNOWN, "the content of a tensor is not known")
+        return Numbers(tensor.dtype, shape, list(elements_of(constant_of(tensor.dtype, shape, elements))))
 
     def fits_known(self, arg, name):
         try:

@@ -132,7 +132,7 @@ Expected<Vals> split_from_attribute(Call& call) {
 
 Expected<Vals> split_evenly(Call& call) {
   if (!call.has_input(1) && !call.attrs.has("num_outputs"))
-    call.attrs.set("num_outputs", std::int64_t{call.outputs});
+    call.attrs.set("num_outputs", std::int64_t{call.listed_outputs});
   return call.emit();
 }
 
@@ -144,7 +144,7 @@ Expected<Vals> batch_norm_by_mode(Call& call) {
     if (shape.size() != 2)
       return call.unsupported("spatial=0", "one statistic per channel is read");
   }
-  const bool training = call.opset < 7 ? is_test.value_or(0) == 0 : call.outputs > 1;
+  const bool training = call.opset < 7 ? is_test.value_or(0) == 0 : call.listed_outputs > 1;
   call.attrs.set("training_mode", std::int64_t{training});
   // The fourth and fifth output are the statistics of the batch: running ones without momentum.
   const int saved = std::max(call.outputs - 3, 0);
@@ -207,7 +207,27 @@ Expected<Vals> resize_by_scales(Call& call) {
   if (mode != nullptr && equal(*mode, Attr(std::string("bilinear"))))
     call.attrs.set("mode", std::string("linear"));
   call.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
-  call.attrs.set("nearest_mode", std::string("floor"));
+  // Nearest neighbours are rounded up where an image shrinks.
+  const std::optional<Tensor> known = call.known(2).content;
+  const auto is_any = [&](const auto& test) {
+    for (std::int64_t i = 0; known && i < known->count(); ++i)
+      if (test(number_at(*known, i))) return true;
+    return false;
+  };
+  const bool shrinks = is_any([](double scale) { return scale < 1; });
+  const bool grows = is_any([](double scale) { return scale > 1; });
+  call.attrs.set("nearest_mode", std::string(shrinks && !grows ? "ceil" : "floor"));
+  const bool is_nearest = mode == nullptr || equal(*mode, Attr(std::string("nearest")));
+  if (!is_nearest || !(shrinks && grows)) return call.emit();
+  Floats larger, smaller;
+  for (std::int64_t i = 0; i < known->count(); ++i) {
+    larger.push_back(std::max(number_at(*known, i), 1.0));
+    smaller.push_back(std::min(number_at(*known, i), 1.0));
+  }
+  call.inputs[2] = call.g.constant(floats(larger));
+  call.inputs[0] = call.emit().at(0);
+  call.inputs[2] = call.g.constant(floats(smaller));
+  call.attrs.set("nearest_mode", std::string("ceil"));
   return call.emit();
 }
 

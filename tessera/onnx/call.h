@@ -17,7 +17,8 @@ struct Call {
   std::int64_t opset = 1;     // opset version of the operator's domain
   Vals inputs = {};
   Attrs attrs = {};
-  int outputs = 1;  // number of outputs wanted
+  int outputs = 1;         // number of outputs wanted
+  int listed_outputs = 1;  // the same with those at the end that have no name
 
   bool has_input(std::size_t i) const { return i < inputs.size() && inputs[i].present(); }
   /// Static information about an input; unknown for one that is absent.

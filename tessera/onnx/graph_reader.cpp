@@ -251,8 +251,16 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
   while (!inputs.empty() && !inputs.back().present()) inputs.pop_back();
 
   if (const auto function = context_.functions.find(function_id(node.domain(), node.op_type()));
-      function != context_.functions.end())
+      function != context_.functions.end()) {
+    if (plain_domain(node.domain()).empty() && find_operator(node, *place_.opsets))
+      return Diagnostic{
+          .id = "onnx-ambiguous-operator",
+          .message =
+              fmt::format("{} is a function of the model and an operator of ONNX", node.op_type()),
+          .note = "runtimes differ in which of the two they call",
+          .help = "give the function a domain of its own"};
     return call_function(function->second, node, inputs);
+  }
 
   const auto [opset, row, op] = find_operator(node, *place_.opsets);
   if (row == nullptr) return unsupported_operator(node, *place_.opsets);
@@ -262,7 +270,8 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
             .op = op,
             .opset = opset,
             .inputs = std::move(inputs),
-            .outputs = wanted};
+            .outputs = wanted,
+            .listed_outputs = node.output_size()};
   TESSERA_TRY(call.attrs, attrs_of(node, *place_.env, context_.file));
   if (op != nullptr) TESSERA_TRY_DONE(normalize_attrs(call));
   if (row->adapt != nullptr) return row->adapt(call);

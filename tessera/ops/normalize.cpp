@@ -21,18 +21,71 @@ struct Moments {
   Val normalized(const Attrs& attrs) const { return centred / deviation(attrs); }
 };
 
-/// Reshapes a per-channel vector to broadcast against x: N C spatial….
+/// Reshapes a per-channel vector to broadcast against x: N C spatial…. It has a number for each
+/// channel: one number is not repeated.
 Val per_channel(const Val& list, const Val& x) {
-  return unsqueezed(list, counted(1, x.rank() - 1));
+  const bool fits = x.rank() < 2 || list.dim(0) == x.dim(1);
+  const Val all = fits ? list : list.body().op("reshape", {list, sizes_of(x, 1, 2)});
+  return unsqueezed(all, counted(1, x.rank() - 1));
 }
 
-/// Checks x, the scale and the optional bias per channel.
-Expected<Done> check_channels(const Vals& in) {
+/// The elements of each group of channels along the last of three axes.
+Val in_groups(const Val& x, std::int64_t groups) {
+  if (x.dim(1).constant()) return reshaped(x, {0, groups, -1});
+  // The size of a group says that there are as many channels as groups of this size have.
+  Body& b = x.body();
+  const Val apart =
+      joined({sizes_of(x, 0, 1), b.ints({groups}), sizes_of(x, 1, 2) / static_cast<double>(groups),
+              sizes_of(x, 2, x.rank())},
+             0);
+  return reshaped(b.op("reshape", {x, apart}), {0, groups, -1});
+}
+
+/// Whether two sizes are numbers that differ.
+bool differ(const Dim& a, const Dim& b) {
+  return a.constant() && b.constant() && a != b;
+}
+
+/// Checks x, the scale and the optional bias per channel, or per group where there are groups.
+Expected<Done> check_channels(const Vals& in, std::optional<std::int64_t> groups = {}) {
   if (in[0].rank() < 2)
     return bad_operands(fmt::format("the input has {} axes", in[0].rank()),
                         "it has to have a batch and a channel axis");
-  for (std::size_t i = 1; i < in.size(); ++i) TESSERA_TRY_DONE(check_rank(in[i], "a parameter", 1));
+  const Dim& channels = in[0].dim(1);
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    TESSERA_TRY_DONE(check_rank(in[i], "a parameter", 1));
+    if (const Dim& count = in[i].dim(0); differ(count, channels) && !(groups && count.is(*groups)))
+      return bad_operands(fmt::format("a parameter has {} elements", count.to_string()),
+                          fmt::format("there are {} channels", channels.to_string()));
+  }
   return Done{};
+}
+
+/// Checks that the scale and the optional bias, which come after x, broadcast to x.
+Expected<Done> check_broadcast_to_first(const Vals& in) {
+  const Val& x = in[0];
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    if (!in[i].present()) continue;
+    const int missing = x.rank() - in[i].rank();
+    if (missing < 0)
+      return bad_operands(fmt::format("a parameter has {} axes", in[i].rank()),
+                          fmt::format("the input has {}", x.rank()));
+    for (int axis = 0; axis < in[i].rank(); ++axis) {
+      const Dim &size = in[i].dim(axis), &wanted = x.dim(missing + axis);
+      if (!size.is(1) && differ(size, wanted))
+        return bad_operands(
+            fmt::format("axis {} of a parameter has {} elements", axis, size.to_string()),
+            fmt::format("the input has {} there", wanted.to_string()));
+    }
+  }
+  return Done{};
+}
+
+/// y, which has the shape of x unless what was broadcast to x is larger than that.
+Val in_shape_of(const Val& x, const Val& y) {
+  bool is_same = y.rank() == x.rank();
+  for (int axis = 0; is_same && axis < x.rank(); ++axis) is_same = y.dim(axis) == x.dim(axis);
+  return is_same ? y : x.body().op("reshape", {y, sizes_of(x, 0, x.rank())});
 }
 
 DType wider(DType a, DType b) {
@@ -90,11 +143,12 @@ OpDef layer_normalization() {
             const Val& x = in[0];
             TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), x.rank()));
             TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
+            TESSERA_TRY_DONE(check_broadcast_to_first(in));
             const Moments moments(converted(x, stash), counted(axis, x.rank()));
             const Val inverse = b.op("reciprocal", {moments.deviation(attrs)});
             Val y = converted(moments.centred * inverse, x.dtype()) * in[1];
             if (given(in, 2)) y = y + in[2];
-            return Vals{y, moments.mean, inverse};
+            return Vals{in_shape_of(x, y), moments.mean, inverse};
           }};
 }
 
@@ -106,10 +160,11 @@ OpDef rms_normalization() {
           .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), in[0].rank()));
             TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
+            TESSERA_TRY_DONE(check_broadcast_to_first(in));
             const Val x = converted(in[0], stash);
             const Val square = reduced("reduce_mean", x * x, counted(axis, in[0].rank()));
             const Val y = x / root(square, attrs);
-            return Vals{converted(y, in[0].dtype()) * in[1]};
+            return Vals{in_shape_of(in[0], converted(y, in[0].dtype()) * in[1])};
           }};
 }
 
@@ -137,15 +192,15 @@ OpDef group_normalization() {
       .inputs = {"x", "scale", "bias"},
       .attrs = {required_attr("num_groups", 1), real_attr("epsilon", 1e-5), {"stash_type", "f32"}},
       .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
-        TESSERA_TRY_DONE(check_channels(in));
+        const std::int64_t groups = attrs.i("num_groups");
+        TESSERA_TRY_DONE(check_channels(in, groups));
         TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
         const Val& x = in[0];
-        const std::int64_t groups = attrs.i("num_groups");
         if (const auto channels = x.dim(1).constant();
             groups < 1 || (channels && *channels % groups != 0))
           return bad_operands(fmt::format("num_groups is {}", groups),
                               fmt::format("it has to divide {}", x.dim(1).to_string()));
-        const Val grouped = reshaped(converted(x, stash), {0, groups, -1});
+        const Val grouped = in_groups(converted(x, stash), groups);
         Val y = converted(Moments(grouped, {2}).normalized(attrs), x.dtype());
         const bool by_group = in[1].dim(0).is(groups) && !x.dim(1).is(groups);
         if (by_group) y = y * unsqueezed(in[1], {1}) + unsqueezed(in[2], {1});

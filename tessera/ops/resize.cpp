@@ -89,20 +89,23 @@ Expected<Done> keep_aspect_ratio(bool fits, const Argument& x, const std::vector
   return Done{};
 }
 
-/// Source coordinate of a result sample.
-Scalar source(const std::string& mode, const ResizedAxis& r) {
-  const Scalar y = 1.0 * Scalar(r.to);
-  const Scalar half_pixel = (y + 0.5) / r.scale - 0.5;
+/// Source coordinate of a result sample. Rounded to f32 at each step for nearest neighbours, as
+/// ONNX Runtime does, since the nearest one of 9 / 1.2f depends on it.
+Scalar source(const std::string& mode, const ResizedAxis& r, bool is_rounded) {
+  const auto rounded = [&](const Scalar& x) { return is_rounded ? cast(DType::F32, x) : x; };
+  const Scalar y = 1.0 * Scalar(r.to), scale = rounded(r.scale);
+  const Scalar half_pixel = rounded(rounded((y + 0.5) / scale) - 0.5);
   const Scalar is_one = equal(r.new_length(), 1.0);
-  if (mode == "asymmetric") return y / r.scale;
-  if (mode == "tf_half_pixel_for_nn") return (y + 0.5) / r.scale;
+  if (mode == "asymmetric") return rounded(y / scale);
+  if (mode == "tf_half_pixel_for_nn") return rounded((y + 0.5) / scale);
   if (mode == "pytorch_half_pixel") return select(is_one, 0.0, half_pixel);
   if (mode == "half_pixel_symmetric") {
     const Scalar centred = r.length() / 2.0 * (1.0 - Scalar(r.to.size()) / r.new_length());
     return centred + (y + 0.5) / r.scale - 0.5;
   }
   const Scalar end = r.length() - 1.0, new_end = r.new_length() - 1.0;
-  if (mode == "align_corners") return select(is_one, 0.0, y * end / new_end);
+  if (mode == "align_corners")
+    return select(is_one, 0.0, rounded(rounded(y * end) / rounded(new_end)));
   if (mode == "tf_crop_and_resize") {
     const Scalar part = *r.last - *r.first;
     return select(is_one, part * end / 2.0, y * part * end / new_end) + *r.first * end;
@@ -251,7 +254,7 @@ OpDef resize() {
             at[axis] = floor_div(r.to, Scalar(*r.whole));
             continue;
           }
-          const Scalar point = source(coordinates, r);
+          const Scalar point = source(coordinates, r, mode == "nearest");
           if (r.first) outside = outside || point < 0.0 || point > r.length() - 1.0;
           if (mode == "nearest") {
             at[axis] = clamped(as_index(nearest(rounding, point)), r.from);

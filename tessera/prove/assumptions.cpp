@@ -5,6 +5,7 @@
 
 #include "tessera/expr/shape.h"
 #include "tessera/expr/walk.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::prove {
 namespace {
@@ -285,7 +286,7 @@ class Inspection {
 
   const GraphClaim& claim_;
   const certify::Value* value_ = nullptr;
-  std::map<std::string, Sign> signs_;  // by tensor
+  std::map<std::string, Sign> signs_;    // by tensor
   std::map<std::string, Shape> shapes_;  // of the values before `shaped_`
   std::size_t shaped_ = 0;
   std::set<const void*> seen_;
@@ -318,6 +319,25 @@ std::string_view to_string(Assumption::Kind kind) {
 bool is_usual(std::string_view kind) {
   const auto row = std::ranges::find(kKinds, kind, [](const auto& row) { return row.name; });
   return row != std::end(kKinds) && row->usual;
+}
+
+std::optional<Assumed> asked_of_operands(const Graph& graph, const GraphNode& node) {
+  const auto operands = graph.inputs(node);
+  if (operands.size() < 2) return std::nullopt;
+  const auto varies = [&](ValueId id) { return id.present() && graph.constant(id) == nullptr; };
+  if (node.op == op::div || node.op == op::mod)
+    return is_integer(graph.type(operands[1]).dtype) && varies(operands[1])
+               ? std::optional(Assumed::Domain)
+               : std::nullopt;
+  const std::pair<const OpDef*, std::size_t> kIndices[] = {
+      {op::gather.get(), 1},           {op::gather_elements.get(), 1},
+      {op::gather_nd.get(), 1},        {op::scatter_elements.get(), 1},
+      {op::scatter_nd.get(), 1},       {op::tensor_scatter.get(), 2},
+      {op::reverse_sequence.get(), 1}, {op::max_unpool.get(), 1}};
+  for (const auto& [op, place] : kIndices)
+    if (node.op == op && place < operands.size() && varies(operands[place]))
+      return Assumed::Indices;
+  return std::nullopt;
 }
 
 Assumption assumption_of(Assumption::Kind kind) {

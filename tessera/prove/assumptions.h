@@ -11,6 +11,10 @@ namespace tessera::prove {
 /// are constants that fit.
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim);
 
+/// What a node asks of its operands, where they are no constants: that integers are not divided by
+/// zero, that indices fit. It is part of a proof even where the result is not looked at.
+std::optional<Assumption::Kind> asked_of_operands(const Graph& graph, const GraphNode& node);
+
 /// The assumption of a kind that has one text.
 Assumption assumption_of(Assumption::Kind kind);
 

@@ -1,6 +1,7 @@
 #include "tessera/prove/prepared.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -26,6 +27,46 @@ std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs
     if (index == nullptr || parts.size() != 1 || parts[0].name != index->axis) return std::nullopt;
   }
   return one->operand;
+}
+
+/// The largest magnitude of the elements.
+double largest(const Tensor& tensor) {
+  double most = 0;
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    most = std::max(most, std::fabs(number_at(tensor, i)));
+  return most;
+}
+
+template <class Test>
+bool is_any(const Tensor& tensor, const Test& test) {
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (test(number_at(tensor, i))) return true;
+  return false;
+}
+
+bool holds_zero(const Tensor& tensor) {
+  return is_any(tensor, [](double x) { return x == 0; });
+}
+
+/// Whether ONNX says what an operator makes of these constants: not of integers that are divided by
+/// zero or leave the range of their type, and not of numbers that a cast to integers cannot hold.
+bool is_defined_on(const OpDef& op, const std::vector<interp::Value>& inputs, DType result) {
+  if (!is_integer(result) || inputs.empty() || !inputs[0].datum.is_tensor()) return true;
+  const auto tensor = [&](std::size_t i) -> const Tensor& { return inputs[i].datum.tensor(); };
+  const auto limit = static_cast<double>(integer_range(result).most);
+  if (&op == op::cast.get()) {
+    if (!is_float(tensor(0).dtype)) return true;
+    return largest(tensor(0)) < limit && !is_any(tensor(0), [](double x) { return std::isnan(x); });
+  }
+  if (inputs.size() != 2 || !inputs[1].datum.is_tensor()) return true;
+  if (&op == op::div.get() || &op == op::mod.get()) return !holds_zero(tensor(1));
+  const double a = largest(tensor(0)), b = largest(tensor(1));
+  if (&op == op::add.get() || &op == op::sub.get()) return a + b <= limit;
+  if (&op == op::mul.get()) return a * b <= limit;
+  if (&op == op::pow.get())
+    return std::pow(std::max(a, 1.0), b) <= limit &&
+           (!holds_zero(tensor(0)) || !is_any(tensor(1), [](double x) { return x < 0; }));
+  return true;
 }
 
 class Preparation {
@@ -136,8 +177,22 @@ class Preparation {
         {.threads = 1, .memory_limit = options_.most_bytes - bytes_, .stop = options_.stop});
     if (!results) return std::nullopt;
     for (const interp::Value& result : *results)
-      if (!result.datum.is_tensor()) return std::nullopt;
+      if (!result.datum.is_tensor() ||
+          !is_defined_on(*node.op, inputs, result.datum.tensor().dtype))
+        return std::nullopt;
     return *results;
+  }
+
+  /// Whether a node computes what is not defined of constants, or goes on with such a result.
+  bool is_undefined(const GraphNode& node, const Vals& operands, DType result) const {
+    std::vector<interp::Value> inputs;
+    for (const Val& operand : operands) {
+      if (operand.present() && undefined_.contains(operand.id())) return true;
+      const Tensor* constant = operand.present() ? constant_of(operand) : nullptr;
+      if (constant == nullptr) return false;
+      inputs.push_back({*constant});
+    }
+    return !is_defined_on(*node.op, inputs, result);
   }
 
   /// Whether a node is computed of scales or of quantized constants, and stays so.
@@ -179,8 +234,9 @@ class Preparation {
   }
 
   /// A choice between two branches as a choice between their results, element by element; nothing
-  /// where a branch has control flow of its own, is random, or gives results of another type. A
-  /// division by zero in the branch that is not taken is outside of the claim (`domain`).
+  /// where a branch has control flow of its own, is random, or gives results of another type. What
+  /// is asked of operands holds in both branches then, whichever is taken: floating point has a
+  /// result for everything, which is not chosen.
   std::optional<Vals> selected_results(const GraphNode& node, const Vals& operands) {
     const auto branches = from_.subgraphs(node);
     if (node.op->control != OpDef::Control::If || branches.size() != 2) return std::nullopt;
@@ -199,6 +255,13 @@ class Preparation {
       const Type& type = out_.known(first[i]).type;
       if (!type.is_ranked_tensor() || !(type == out_.known(second[i]).type)) return std::nullopt;
       results.push_back(out_.call(*op::where, {operands[0], first[i], second[i]}, {}, 1).at(0));
+    }
+    for (const auto& branch : branches) {
+      const auto expanded = expand(*branch, is_composite);
+      const Graph& graph = expanded ? *expanded : *branch;
+      for (const GraphNode& inner : graph.nodes())
+        if (const auto asked = asked_of_operands(graph, inner))
+          assumptions_.push_back(assumption_of(*asked));
     }
     return results;
   }
@@ -245,7 +308,10 @@ class Preparation {
         if (const Type& type = out_.known(results[i]).type; !(type == inferred))
           assumptions_.push_back(declared(outputs[i], type));
         if (kept) continue;
-        if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
+        if (is_undefined(node, operands, out_.known(results[i]).type.dtype))
+          undefined_.insert(results[i].id());
+        else if (const auto content = out_.known(results[i]).content)
+          results[i] = computed(*content);
       }
       if (kept)
         if (const auto values = evaluated(node, operands)) {
@@ -282,7 +348,7 @@ class Preparation {
   Sizes sizes_;                   // what the file's own symbols for them are
   std::map<std::uint32_t, Tensor> constants_;
   std::map<std::uint32_t, Tensor> rounded_;  // results of what is kept
-  std::set<std::uint32_t> named_;
+  std::set<std::uint32_t> named_, undefined_;
   std::set<const std::byte*>& computed_;
   std::int64_t bytes_ = 0;
   bool rounds_ = false;

@@ -47,10 +47,11 @@ class Cases {
     return types;
   }
 
-  /// Equations that broadcasting leaves open, by model; nothing where one does not accept the sizes.
+  /// Equations that broadcasting leaves open, by model; nothing where one does not accept the
+  /// sizes.
   std::optional<std::array<Guard, 2>> open(const Sizes& sizes, std::size_t& accepted,
-                            std::vector<Assumption>& assumptions,
-                            std::array<Prepared, 2>& both) const {
+                                           std::vector<Assumption>& assumptions,
+                                           std::array<Prepared, 2>& both) const {
     std::array<Guard, 2> conditions;
     for (const Side side : kSides) {
       auto prepared = prepared_side(aligned_, side, inputs(sizes), stop_);
@@ -93,7 +94,8 @@ class Cases {
 
   /// Conditions on sizes that only one of the models needs: the other computes something for other
   /// sizes too.
-  static std::vector<Assumption> accepted_by_one(const std::array<Prepared, 2>& both) {
+  static std::vector<Assumption> accepted_by_one(const std::array<Prepared, 2>& both,
+                                                 const Sizes& sizes) {
     std::vector<Assumption> assumptions;
     for (const std::size_t side : {0, 1}) {
       const Graph &graph = both[side].graph, &other = both[1 - side].graph;
@@ -106,11 +108,23 @@ class Cases {
         if (std::ranges::find(known, condition) == known.end())
           conditions.push_back(std::move(condition));
       for (const Condition& condition : conditions)
-        assumptions.push_back(
-            {Assumption::Kind::Sizes,
-             fmt::format("{}: one of the models accepts no other sizes", to_text(condition))});
+        assumptions.push_back(only(condition, sizes, ""));
     }
     return assumptions;
+  }
+
+  /// That one model accepts no sizes but those of a condition, in the case of these sizes.
+  static Assumption only(const Condition& condition, const Sizes& sizes, std::string_view rest) {
+    return {Assumption::Kind::Sizes,
+            fmt::format("{}{}{}: one of the models accepts no other sizes",
+                        sizes.empty() ? "" : "where " + text_of(sizes) + ", ", to_text(condition),
+                        rest)};
+  }
+  static std::string text_of(const Sizes& sizes) {
+    std::string text;
+    for (const auto& [name, size] : sizes)
+      text += fmt::format("{}{} == {}", text.empty() ? "" : ", ", name, size.to_string());
+    return text;
   }
 
   /// Conditions that shapes with as many elements as others leave open.
@@ -136,14 +150,11 @@ class Cases {
     const auto asked = open(sizes, accepted, assumptions, prepared);
     if (!asked) {
       if (sizes.empty()) return;
-      std::string text;
-      for (const auto& [name, size] : sizes)
-        text += fmt::format("{}{} == {}", text.empty() ? "" : ", ", name, size.to_string());
       if (accepted == 1)
         left_out_.push_back({Assumption::Kind::Sizes,
                              fmt::format("it is not so that {}: one of the models does not "
                                          "accept that",
-                                         text)});
+                                         text_of(sizes))});
       return;
     }
     const Guard conditions = concat((*asked)[0], (*asked)[1]);
@@ -154,7 +165,8 @@ class Cases {
       SizeCase leaf{.aligned = aligned_, .prepared = std::move(prepared)};
       leaf.aligned.inputs = inputs(sizes);
       for (const Condition& condition : conditions) assumptions.push_back(assumption(condition));
-      for (Assumption& one : accepted_by_one(*leaf.prepared)) assumptions.push_back(std::move(one));
+      for (Assumption& one : accepted_by_one(*leaf.prepared, sizes))
+        assumptions.push_back(std::move(one));
       leaf.aligned.assumptions.insert(leaf.aligned.assumptions.end(), assumptions.begin(),
                                       assumptions.end());
       leaves_.push_back(std::move(leaf));
@@ -168,10 +180,7 @@ class Cases {
       return more;
     };
     if (!asks((*asked)[0], *splits) || !asks((*asked)[1], *splits))
-      left_out_.push_back({Assumption::Kind::Sizes,
-                           fmt::format("{}, or one of them is 1: one of the models accepts no "
-                                       "other sizes",
-                                       to_text(*splits))});
+      left_out_.push_back(only(*splits, sizes, left && right ? ", or one of them is 1" : ""));
     const bool few = ++splits_ < kMostCases;
     if (!few) assumptions.push_back(assumption(*splits));
     split(left ? with(*left, splits->right) : with(*right, splits->left), assumptions);

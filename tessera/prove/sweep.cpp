@@ -11,6 +11,7 @@
 #include "tessera/ir/text.h"
 #include "tessera/ops/operators.h"
 #include "tessera/prove/alarm.h"
+#include "tessera/prove/assumptions.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
@@ -134,7 +135,17 @@ void Sweep::start(std::array<Prepared, 2> prepared_models) {
 
 Proved Sweep::proved() const {
   Proved proved;
-  proved.assumptions.assign(assumptions_.begin(), assumptions_.end());
+  std::set<Assumption> asked;
+  for (const Side side : kSides) {
+    const Prepared& prepared = pairing_->prepared(side);
+    for (const GraphNode& node : prepared.graph.nodes())
+      for (const ValueId id : prepared.graph.outputs(node))
+        if (prepared.live[id.index] && !pairing_->paired(pairing_->of(side, id)))
+          if (const auto kind = asked_of_operands(prepared.graph, node))
+            asked.insert(assumption_of(*kind));
+  }
+  asked.insert(assumptions_.begin(), assumptions_.end());
+  proved.assumptions.assign(asked.begin(), asked.end());
   if (constants_)
     for (Assumption& assumption : constants_->assumptions())
       proved.assumptions.push_back(std::move(assumption));

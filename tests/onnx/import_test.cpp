@@ -241,6 +241,40 @@ TEST(Import, ExpandsFunctionsWithTheirAttributes) {
   EXPECT_THAT(text, HasSubstr("y = relu('call/Inner/s')"));
 }
 
+TEST(Import, RefusesFunctionsThatAreCalledAsOperatorsAre) {
+  ::onnx::ModelProto proto = model(17, {2, 3});
+  ::onnx::FunctionProto& function = *proto.add_functions();
+  function.set_name("Relu");
+  function.add_input("a");
+  function.add_output("b");
+  add_node(function, "Neg", {"a"}, {"b"});
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"y"});
+  EXPECT_THAT(text_of(proto), HasSubstr("error[onnx-ambiguous-operator]"));
+  function.set_domain("mine");
+  proto.mutable_graph()->mutable_node(0)->set_domain("mine");
+  EXPECT_THAT(text_of(proto), HasSubstr("neg(x)"));
+}
+
+TEST(Import, CountsOutputsWithoutNames) {
+  ::onnx::ModelProto proto = model(13, {6});
+  add_node(*proto.mutable_graph(), "Split", {"x"}, {"y", "b", ""});
+  EXPECT_THAT(text_of(proto), HasSubstr("num_outputs=3"));
+}
+
+TEST(Import, RoundsNearestNeighboursUpWhereAnImageOfOpset10Shrinks) {
+  const auto resized = [](const std::vector<float>& scales) {
+    ::onnx::ModelProto proto = model(10, {2, 8});
+    add_floats(*proto.mutable_graph(), "scales", scales);
+    add_node(*proto.mutable_graph(), "Resize", {"x", "scales"}, {"y"});
+    return text_of(proto);
+  };
+  EXPECT_THAT(resized({1, 2}), HasSubstr("nearest_mode=\"floor\""));
+  EXPECT_THAT(resized({1, 0.5F}), HasSubstr("nearest_mode=\"ceil\""));
+  const std::string both = resized({2, 0.5F});
+  EXPECT_THAT(both, HasSubstr("nearest_mode=\"floor\""));
+  EXPECT_THAT(both, HasSubstr("nearest_mode=\"ceil\""));
+}
+
 TEST(Import, RefusesFunctionsThatCallThemselves) {
   ::onnx::ModelProto proto = model_with_functions();
   auto& again = add_node(*proto.mutable_functions(0), "Outer", {"a"}, {"c"}).proto();

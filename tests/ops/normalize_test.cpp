@@ -30,6 +30,20 @@ TEST(BatchNormalization, TakesAnImageWithoutSpatialAxes) {
        .outputs = {f32({2, 3}, {0.6878026, 1.402249, -1.290588, 0.5933143, 1.402249, -2.086105})}});
 }
 
+TEST(Normalization, RefusesParametersOfOtherSizes) {
+  const Tensor x = f32({2, 1}, {1, 2}), four = f32({4}, {1, 2, 3, 4});
+  const auto expect_refused =
+      [](const std::string& op, const std::vector<std::optional<Tensor>>& in,
+         const Attrs& attrs = {}) { EXPECT_FALSE(try_evaluate(op, attrs, in)) << op; };
+  expect_refused("layer_normalization", {x, four});
+  expect_refused("layer_normalization", {f32({2}, {1, 2}), f32({1, 2}, {1, 2})});
+  expect_refused("rms_normalization", {x, four});
+  expect_refused("batch_normalization", {x, four, four, four, four});
+  expect_refused("instance_normalization", {f32({1, 2, 2}, {1, 2, 3, 4}), four, four});
+  expect_refused("group_normalization", {f32({1, 2, 2}, {1, 2, 3, 4}), four, four},
+                 {{"num_groups", 1}});
+}
+
 TEST(BatchNormalization, MeasuresABatchOfF16InF32) {
   const auto f16 = [](std::vector<std::int64_t> shape, std::vector<double> values) {
     return tensor(DType::F16, std::move(shape), std::move(values));

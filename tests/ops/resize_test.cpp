@@ -42,6 +42,12 @@ TEST(Resize, RepeatsTheNearestPixel) {
   expect_scaled({{"axes", Ints{3, -2}}}, x, {3, 2}, larger);
 }
 
+TEST(Resize, ComputesPointsOfNearestPixelsInSinglePrecision) {
+  // 3 / 0.6f is 4.9999998, and 5 in single precision.
+  expect_scaled({{"coordinate_transformation_mode", "asymmetric"}, {"nearest_mode", "floor"}},
+                f32({8}, {0, 1, 2, 3, 4, 5, 6, 7}), {0.6}, f32({4}, {0, 1, 3, 5}));
+}
+
 TEST(Resize, RoundsAsItIsTold) {
   // The points are 0, 2/3, 4/3, 2, 8/3 and 10/3.
   const Tensor x = f32({4}, {1, 2, 3, 4});

@@ -95,8 +95,7 @@ std::ptrdiff_t assumptions_of(Assumption::Kind kind, std::string_view source,
   const SweepResult result = swept(parsed(source), parsed(target));
   const auto* proved = std::get_if<Proved>(&result.verdict);
   EXPECT_NE(proved, nullptr) << reason(result);
-  return proved == nullptr ? 0
-                           : std::ranges::count(proved->assumptions, kind, &Assumption::kind);
+  return proved == nullptr ? 0 : std::ranges::count(proved->assumptions, kind, &Assumption::kind);
 }
 
 TEST(Sweep, SizesOfInputsThatNothingReadsAreAnything) {
@@ -115,14 +114,13 @@ TEST(Sweep, SizesThatOneModelRefusesAreAnAssumption) {
       {"reshape(reshape(x, [-1, 2]), shape(x))", "identity(x)", 1},
       {"mul(reduce_sum(max_pool(unsqueeze(x, [0, 1])) {kernel_shape=[5]}), 0.0)",
        "mul(reduce_sum(unsqueeze(x, [0, 1])), 0.0)", 1},
-      {"concat(slice(x, [0], [2], [0], [1]), slice(x, [2], [9223372036854775807], [0], [1])) {axis=0}",
+      {"concat(slice(x, [0], [2], [0], [1]), slice(x, [2], [9223372036854775807], [0], [1])) "
+       "{axis=0}",
        "identity(x)", 0},
   };
   const std::pair<const char*, std::ptrdiff_t> zeros[] = {
-      {"add(x, f32[2] [1, 2])", 1},
-      {"expand(x, i64[1] [4])", 1},
-      {"expand(x, shape(x))", 0},
-      {"depth_to_space(unsqueeze(x, [0, 2, 3])) {blocksize=2}", 1},
+      {"add(x, f32[2] [1, 2])", 1},  {"expand(x, i64[1] [4])", 1},
+      {"expand(x, shape(x))", 0},    {"depth_to_space(unsqueeze(x, [0, 2, 3])) {blocksize=2}", 1},
       {"pad(x, i64[2] [-2, 0])", 1},
   };
   for (const auto& [of, assumptions] : zeros)
@@ -399,6 +397,62 @@ TEST(Sweep, SaysWhereInputsDoNotFit) {
                             parsed("graph(x: f32[2]) { return add(x, x) }"), {});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().id, "prove-inputs");
+}
+
+TEST(Sweep, SaysWhatIsAskedOfOperandsThatNoResultNeeds) {
+  const auto expect_kind = [](Assumption::Kind kind, std::string_view source,
+                              std::string_view target) {
+    const SweepResult result = swept(parsed(source), parsed(target));
+    const auto* proved = std::get_if<Proved>(&result.verdict);
+    ASSERT_NE(proved, nullptr) << source;
+    EXPECT_TRUE(std::ranges::any_of(proved->assumptions, [&](const Assumption& assumption) {
+      return assumption.kind == kind;
+    })) << source;
+  };
+  expect_kind(Assumption::Kind::Indices,
+              "graph(x: f32[5], i: i64[4], u: f32[4]) { q = scatter_elements(x, i, u)"
+              " return sub(q, q) }",
+              "graph(x: f32[5], i: i64[4], u: f32[4]) { return mul(x, 0.0) }");
+  expect_kind(Assumption::Kind::Domain,
+              "graph(x: i64[5], y: i64[5]) { q = div(x, y) return sub(q, q) }",
+              "graph(x: i64[5], y: i64[5]) { return mul(x, 0) }");
+}
+
+TEST(Sweep, ComputesNoConstantsThatAreNotDefined) {
+  // Zero is what this computer makes of them, and another something else.
+  const auto expect_not_proved = [](std::string_view source, std::string_view target) {
+    EXPECT_NE(to_string(swept(parsed(source), parsed(target)).verdict), "proved") << source;
+  };
+  const std::string_view zero = "graph(x: i64[3]) { return add(x, 0) }";
+  expect_not_proved("graph(x: i64[3]) { return add(x, div(1, 0)) }", zero);
+  expect_not_proved("graph(x: i64[3]) { return add(x, mod(1, 0)) }", zero);
+  expect_not_proved("graph(x: i64[3]) { return add(x, pow(0, -1)) }", zero);
+  expect_not_proved("graph(x: i32[3]) { return add(x, mul(i32[] 65536, i32[] 65536)) }",
+                    "graph(x: i32[3]) { return add(x, i32[] 0) }");
+  expect_not_proved("graph(x: i32[3]) { return add(x, cast(nan) {to=\"i32\"}) }",
+                    "graph(x: i32[3]) { return add(x, i32[] 0) }");
+  expect_not_proved("graph(x: i32[3]) { return add(x, cast(3e9) {to=\"i32\"}) }",
+                    "graph(x: i32[3]) { return add(x, i32[] -1294967296) }");
+  expect_verdict("proved", "graph(x: i64[3]) { return add(x, div(9, 2)) }",
+                 "graph(x: i64[3]) { return add(x, 4) }");
+}
+
+TEST(Sweep, ConditionsOnSizesHoldInTheirCases) {
+  const SweepResult result =
+      swept(parsed("graph(x: f32[n, k], y: f32[l, m]) { return einsum(x, y)"
+                   " {equation=\"ij,jk->ik\"} }"),
+            parsed("graph(x: f32[n, k], y: f32[l, m]) { return matmul(x, y) }"));
+  const auto* proved = std::get_if<Proved>(&result.verdict);
+  ASSERT_NE(proved, nullptr);
+  for (const Assumption& assumption : proved->assumptions)
+    EXPECT_FALSE(assumption.text.starts_with("k == 1:") || assumption.text.starts_with("l == 1:"))
+        << assumption.text;
+  // A scale for each of m elements is not repeated where m is 1, as one that multiplies is.
+  expect_verdict("unknown",
+                 "graph(x: f32[n, 1], scale: f32[k]) { return layer_normalization(x, scale) }",
+                 "graph(x: f32[n, 1], scale: f32[k]) { mean = reduce_mean(x, [1])"
+                 " d = sub(x, mean) v = reduce_mean(mul(d, d), [1])"
+                 " return mul(div(d, sqrt(add(v, 0.00001))), scale) }");
 }
 
 }  // namespace
