@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Transforms/Utils/Local.h>
 #include <ucontext.h>
 
 #include <array>
@@ -58,6 +60,13 @@ struct Read {
   std::vector<char> bytes;
 };
 
+/// A sum of a product that is not done: the register holds the number of its place (late_sum), a NaN
+/// that spreads to all that reads it, until the product is waited for.
+struct Late {
+  float value = 0;
+  std::size_t group = 0;  // groups that were committed before its own
+};
+
 /// One thread of a block.
 struct Fiber {
   ucontext_t context = {};
@@ -70,6 +79,8 @@ struct Fiber {
   std::vector<Copy> open;
   std::deque<std::vector<Read>> products;  // of a warpgroup's first thread
   std::vector<Read> reads;
+  std::vector<Late> late;
+  std::size_t committed = 0;  // groups of products
   bool has_awaited = false;  // the grids before this one
 };
 
@@ -181,6 +192,14 @@ void load_matrices(Fiber* lanes, int count, bool turned) {
   }
 }
 
+constexpr std::uint32_t kLate = 0x7fa00000, kPlace = 0x1fffff;  // signalling NaNs
+
+Late* late_sum(Fiber& fiber, std::uint64_t word) {
+  const std::uint32_t place = as<std::uint32_t>(word) & kPlace;
+  if ((as<std::uint32_t>(word) & ~kPlace) != kLate || place >= fiber.late.size()) return nullptr;
+  return &fiber.late[place];
+}
+
 /// wgmma: d[64, n] += a[64, 16] · b[16, n], operands as their descriptors say.
 void multiply64(Fiber* lanes, const std::string& name) {
   const int columns = std::stoi(name.substr(name.find(".mma.") + 5));
@@ -223,11 +242,18 @@ void multiply64(Fiber* lanes, const std::string& name) {
     for (int i = 0; i < columns / 2; ++i) {
       const int m = lane / 32 * 16 + lane % 32 / 4 + i / 2 % 2 * 8;
       const int n = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      auto sum = as<float>(lanes[lane].arguments[sums_at + i]);
+      Fiber& thread = lanes[lane];
+      const std::uint64_t word = thread.arguments[sums_at + i];
+      Late* sum = late_sum(thread, word);
+      thread.results[i] = word;
+      if (sum == nullptr) {
+        thread.results[i] = kLate | thread.late.size();
+        sum = &thread.late.emplace_back(Late{.value = as<float>(word)});
+      }
       for (int k = 0; k < 16; ++k)
-        sum +=
+        sum->value +=
             a[static_cast<std::size_t>(m * 16 + k)] * b[static_cast<std::size_t>(k * columns + n)];
-      lanes[lane].results[i] = word_of(sum);
+      sum->group = thread.committed;
     }
   }
 }
@@ -395,6 +421,7 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     };
     results[0] = narrow(0) << 16 | narrow(1);
   } else if (has("wgmma.commit")) {
+    ++fiber.committed;
     fiber.products.push_back(std::move(fiber.reads));
     fiber.reads.clear();
   } else if (has("wgmma.wait")) {
@@ -403,7 +430,14 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
       for (const Read& read : fiber.products.front())
         if (!std::equal(read.bytes.begin(), read.bytes.end(), read.at))
           machine->problem = "an operand was overwritten before its product was done";
-    if (end != std::string::npos) std::copy_n(arguments, std::stoul(name.substr(end + 1)), results);
+    const std::size_t pending = std::stoul(name.substr(number)),
+                      count = end == std::string::npos ? 0 : std::stoul(name.substr(end + 1));
+    for (std::size_t i = 0; i < count; ++i) {
+      const Late* sum = late_sum(fiber, arguments[i]);
+      if (sum != nullptr && sum->group + pending >= fiber.committed)
+        machine->problem = "a sum is read before its product is done";
+      results[i] = sum != nullptr ? word_of(sum->value) : arguments[i];
+    }
   } else if (has("wgmma.pin")) {
     std::copy_n(arguments, std::stoul(name.substr(name.find("pin.") + 4)), results);
   } else if (has("grid.await")) {
@@ -562,6 +596,8 @@ void run_block(bool backwards) {
     fiber.open.clear();
     fiber.products.clear();
     fiber.reads.clear();
+    fiber.late.clear();
+    fiber.committed = 0;
     fiber.has_awaited = !machine->is_dependent;
   }
   const std::size_t threads = machine->fibers.size(), each = std::min(threads, kGroup);
@@ -600,6 +636,78 @@ void report_accesses(llvm::Function& function) {
   }
 }
 
+bool is_of_warpgroup(const llvm::Value& value, const char* what) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&value);
+  return call != nullptr && call->getCalledFunction()->getName().contains(what);
+}
+
+/// What registers that a word is combined from are called: the word, its parts, and where those
+/// come from.
+void find_names(llvm::Value* word, llvm::SetVector<llvm::Instruction*>& names) {
+  auto* instruction = llvm::dyn_cast<llvm::Instruction>(word);
+  if (instruction == nullptr || !names.insert(instruction)) return;
+  switch (instruction->getOpcode()) {
+    case llvm::Instruction::BitCast:
+    case llvm::Instruction::ExtractElement:
+    case llvm::Instruction::InsertElement:
+    case llvm::Instruction::LShr:
+    case llvm::Instruction::Or:
+    case llvm::Instruction::Shl:
+    case llvm::Instruction::ShuffleVector:
+    case llvm::Instruction::Trunc:
+    case llvm::Instruction::ZExt:
+      for (llvm::Value* operand : instruction->operands()) find_names(operand, names);
+      return;
+    case llvm::Instruction::ExtractValue: {
+      const auto* extract = llvm::cast<llvm::ExtractValueInst>(instruction);
+      auto* call = llvm::cast<llvm::Instruction>(extract->getAggregateOperand());
+      if (is_of_warpgroup(*call, "wgmma.pin"))
+        find_names(call->getOperand(extract->getIndices()[0]), names);
+      return;
+    }
+    default: return;
+  }
+}
+
+/// Overwrites registers that products of warpgroups have read, for those that read them
+/// afterwards: assemblers use them again (BlockLowering::ends_in_registers).
+void lose_factors(llvm::Function& function) {
+  std::vector<std::pair<llvm::Instruction*, llvm::Instruction*>> lost;  // and the end of the group
+  for (llvm::BasicBlock& block : function) {
+    llvm::SetVector<llvm::Instruction*> names;
+    const auto is_read_by_others = [&](const llvm::Instruction* name) {
+      return name->getParent() != &block || llvm::any_of(name->users(), [&](const llvm::User* user) {
+               return !is_of_warpgroup(*user, "wgmma.") &&
+                      llvm::count(names, llvm::cast<llvm::Instruction>(user)) == 0;
+             });
+    };
+    for (llvm::Instruction& instruction : block) {
+      if (is_of_warpgroup(instruction, "wgmma.mma") &&
+          llvm::cast<llvm::CallInst>(instruction).getCalledFunction()->getName().ends_with(".rs")) {
+        constexpr unsigned kWords = 4;
+        for (unsigned i = 0; i < kWords; ++i) find_names(instruction.getOperand(i), names);
+      } else if (is_of_warpgroup(instruction, "wgmma.commit")) {
+        for (llvm::Instruction* name : names)
+          if (is_read_by_others(name)) lost.emplace_back(name, &instruction);
+        names.clear();
+      }
+    }
+  }
+  std::map<llvm::Instruction*, llvm::AllocaInst*> places;
+  for (const auto& [name, end] : lost) {
+    llvm::AllocaInst*& place = places[name];
+    if (place == nullptr) {
+      auto* phi = llvm::dyn_cast<llvm::PHINode>(name);  // a phi is deleted
+      place = phi != nullptr ? llvm::DemotePHIToStack(phi) : llvm::DemoteRegToStack(*name);
+    }
+    llvm::Type* type = place->getAllocatedType();
+    llvm::IRBuilder<> ir(end->getNextNode());
+    auto* ones = llvm::Constant::getAllOnesValue(
+        ir.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits())));
+    ir.CreateStore(ir.CreateBitCast(ones, type), place);
+  }
+}
+
 /// Replaces NVVM's intrinsics by calls of `enter`, and writes a function that is given the words.
 void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::string>& names) {
   llvm::LLVMContext& context = module.getContext();
@@ -608,6 +716,7 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
   const llvm::FunctionCallee enter_function = module.getOrInsertFunction(
       "tessera_enter", ir.getVoidTy(), ir.getInt32Ty(), pointer, pointer);
   llvm::Function* entry = module.getFunction(kernel.entry);
+  lose_factors(*entry);
   std::vector<llvm::CallInst*> calls;
   for (llvm::Instruction& instruction : llvm::instructions(*entry))
     if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction))

@@ -63,12 +63,13 @@ class LoopMatcher {
     for (std::size_t i = 2; i < found.second_matmul; ++i)
       if (i != found.first_matmul && i != found.first_wait && !is_of_warps(body[i]))
         return DeclineReason{"threads of the block exchange data"};
-    for (const auto& matmul : {first, second})
-      if (as<Matmul>(*matmul)->a.place != DotOperand::Place::Registers ||
-          as<Matmul>(*matmul)->b.place != DotOperand::Place::InBuffer)
-        return DeclineReason{"the operands are not in registers and in stage buffers"};
+    if (as<Matmul>(*second)->a.place != DotOperand::Place::Registers ||
+        as<Matmul>(*first)->b.place != DotOperand::Place::InBuffer ||
+        as<Matmul>(*second)->b.place != DotOperand::Place::InBuffer)
+      return DeclineReason{"the operands are not in registers and in stage buffers"};
     const Kernel& kernel = planned_.kernel;
-    if (planned_.varies_in(kernel.ops[loop_.op], kernel.ops[as<Matmul>(*first)->op].in[0]))
+    if (as<Matmul>(*first)->a.place != DotOperand::Place::InBuffer ||
+        planned_.varies_in(kernel.ops[loop_.op], kernel.ops[as<Matmul>(*first)->op].in[0]))
       return DeclineReason{"the first operand changes in the loop"};
     const auto carried = carried_accumulators(*as<Matmul>(*second), *as<Yield>(body.back()));
     if (!carried) return DeclineReason{"the second sum is not carried"};
@@ -120,8 +121,8 @@ class LoopMatcher {
 /// Writes the program anew, with loops that alternate.
 class Alternation {
  public:
-  Alternation(const BlockProgram& program, const PlannedKernel& planned, std::int64_t shared_bytes)
-      : program_(program), planned_(planned), shared_bytes_(shared_bytes) {}
+  Alternation(const BlockProgram& program, const PlannedKernel& planned)
+      : program_(program), planned_(planned) {}
 
   Decision<BlockProgram> run() {
     made_.shared = program_.shared;
@@ -136,7 +137,6 @@ class Alternation {
       }
     }
     if (loops_.empty()) return DeclineReason{why_not_};
-    for (const ValueId operand : held_) hold_as_computed(operand);
     prefetch_early();
     return std::move(made_);
   }
@@ -151,8 +151,6 @@ class Alternation {
     const ForLoop& loop = *as<ForLoop>(*at);
     if (const Decision<AlternatingLoop> found = match(loop, prefetch.stages)) {
       loops_.emplace(prefetch.loop, *found);
-      for (const std::size_t matmul : {found->first_matmul, found->second_matmul})
-        alternating_.insert(as<Matmul>(loop.body[matmul])->op);
       prefetch.stages.is_alternating = true;
     } else {
       why_not_ = found.why_not();
@@ -162,55 +160,7 @@ class Alternation {
 
   Decision<AlternatingLoop> match(const ForLoop& loop, const Stages& stages) {
     if (stages.count < kLeastStages) return DeclineReason{"there are two stages"};
-    const Decision<AlternatingLoop> found = LoopMatcher(planned_, loop).run();
-    if (!found) return found;
-    if (!hold(*as<Matmul>(loop.body[found->first_matmul])))
-      return DeclineReason{"the first operand has no room in shared memory"};
-    return found;
-  }
-
-  /// Moves the first operand to shared memory, once for all loops.
-  bool hold(const Matmul& matmul) {
-    const Operation& dot = planned_.kernel.ops[matmul.op];
-    if (held_.contains(dot.in[0])) return true;
-    const Type& type = planned_.kernel.type(dot.in[0]);
-    const std::int64_t offset = shared_room(made_.shared.bytes);
-    DotBuffer buffer{.offset = offset};
-    buffer.panels = {
-        .column_axis = 1,
-        .rows = held_extent(type.shape[0]),
-        .columns = held_extent(type.shape[1], k_step(planned_.plan.instruction_of(dot))),
-        .width = byte_width(type.dtype)};
-    if (offset + buffer.panels.bytes() > shared_bytes_) return false;
-    made_.shared.bytes = offset + buffer.panels.bytes();
-    made_.body.emplace_back(
-        HoldOperand{.op = matmul.op, .layout = *planned_.plan.fragments(dot), .buffer = buffer});
-    held_.insert(dot.in[0]);
-    return true;
-  }
-
-  /// Stores an operand whose fragments nothing else needs in the layout in which it
-  /// was computed.
-  void hold_as_computed(ValueId operand) {
-    const Kernel& kernel = planned_.kernel;
-    bool is_only_held = true;
-    for_each_op(kernel, kernel.body, [&](OpId id) {
-      const Operation& op = kernel.ops[id];
-      if (std::ranges::count(op.in, operand) != 0)
-        is_only_held = is_only_held && op.code == Code::Dot && op.in[1] != operand &&
-                       alternating_.contains(id);
-    });
-    const auto convert = std::ranges::find_if(made_.body, [&](const Instruction& one) {
-      const auto* convert = as<Convert>(one);
-      return convert != nullptr && convert->value == operand;
-    });
-    if (!is_only_held || convert == made_.body.end()) return;
-    const auto hold = std::find_if(convert, made_.body.end(), [&](const Instruction& one) {
-      const auto* hold = as<HoldOperand>(one);
-      return hold != nullptr && kernel.ops[hold->op].in[0] == operand;
-    });
-    std::get<HoldOperand>(*hold).layout = as<Convert>(*convert)->from;
-    made_.body.erase(convert);
+    return LoopMatcher(planned_, loop).run();
   }
 
   /// Starts the copies of the first loop before the program loads anything else, where their
@@ -279,11 +229,7 @@ class Alternation {
     Body made;
     made.emplace_back(EnterStage{.loop = loop.op});
     made.push_back(of_warpgroup(0, {found.prefetch}));
-    std::copy(at(2), at(found.first_matmul), std::back_inserter(made));
-    Matmul first = *as<Matmul>(loop.body[found.first_matmul]);
-    first.a.place = DotOperand::Place::InBuffer;
-    made.emplace_back(std::move(first));
-    std::copy(at(found.first_matmul + 1), at(found.first_wait), std::back_inserter(made));
+    std::copy(at(2), at(found.first_wait), std::back_inserter(made));
     WaitMatmul wait = *as<WaitMatmul>(loop.body[found.first_wait]);
     wait.matmuls.insert(wait.matmuls.begin(), loop.params[found.carried]);
     made.emplace_back(std::move(wait));
@@ -303,21 +249,17 @@ class Alternation {
 
   const BlockProgram& program_;
   const PlannedKernel& planned_;
-  const std::int64_t shared_bytes_;
   BlockProgram made_;
   std::map<OpId, AlternatingLoop> loops_;
-  std::set<OpId> alternating_;  // matmuls of these loops
-  std::set<ValueId> held_;      // operands in shared memory
   std::string why_not_ = "no loop prefetches";
 };
 
 }  // namespace
 
 Decision<BlockProgram> alternate_warpgroups(const BlockProgram& program,
-                                            const PlannedKernel& planned,
-                                            std::int64_t shared_bytes) {
+                                            const PlannedKernel& planned) {
   if (planned.plan.threads() != kThreads) return DeclineReason{"there are not two warpgroups"};
-  return Alternation(program, planned, shared_bytes).run();
+  return Alternation(program, planned).run();
 }
 
 }  // namespace tessera::tile::gpu

@@ -14,15 +14,13 @@ namespace tessera::tile::gpu {
 ///   warpgroup 1    softmax(i-1)   |  PV(i-1) QK(i)   |  softmax(i)     |  PV(i) QK(i+1) |
 ///
 /// `|` is a barrier of the block. The second matmul of an iteration is waited for together with the
-/// first one of the next. The first operand of the first matmul (the queries) moves from registers
-/// to shared memory: in registers, ptxas 12.8 gives it those of the other matmul that is in flight.
+/// first one of the next. The first operand of the first matmul (the queries) is in shared memory.
 ///
 /// Needs:  a program of all threads of the block.
 /// Leaves: a loop as it is whose warpgroups exchange data, with fewer than three stages, or whose
 ///         accumulators are read before the first matmul is complete. Gives the reason why no loop
-///         was changed; `shared_bytes`: shared memory that a block may have.
+///         was changed.
 Decision<BlockProgram> alternate_warpgroups(const BlockProgram& program,
-                                            const PlannedKernel& planned,
-                                            std::int64_t shared_bytes);
+                                            const PlannedKernel& planned);
 
 }  // namespace tessera::tile::gpu

@@ -75,11 +75,13 @@ void BlockLowering::exchanged() {
 
 void BlockLowering::define(ValueId id, const Layout& layout) {
   if (type(id).is_scalar()) return;
-  if (fragments_.emplace(id, layout).second) scopes_.back().emplace_back(id, layout);
+  if (fragments_.emplace(id, layout).second) scopes_.back().fragments.emplace_back(id, layout);
 }
 
 void BlockLowering::close_scope() {
-  for (const auto& key : scopes_.back()) fragments_.erase(key);
+  for (const auto& key : scopes_.back().fragments) fragments_.erase(key);
+  for (const ValueId id : scopes_.back().held) held_.erase(id);
+  shared_.release(scopes_.back().held_bytes);
   scopes_.pop_back();
 }
 

@@ -107,9 +107,11 @@ class BlockLowering {
   void dot(OpId id);
   void dot_scalars(OpId id);
   bool has_fragments(const Operation& dot);
+  bool ends_in_registers(const Operation& dot) const;
   void place_operands(Matmul& matmul);
   bool names_buffer(OpId id);
   void require_fragments(const Operation& loop);
+  std::vector<HoldOperand> room_for_operands(const Operation& loop);
   void wait_for(ValueId id);
   void wait_for_all();
 
@@ -153,7 +155,13 @@ class BlockLowering {
   AccessOrder accesses_;
   bool is_unordered_ = false;  // accesses of rows in parts are ordered by their passes
   std::set<std::pair<ValueId, Layout>> fragments_;
-  std::vector<std::vector<std::pair<ValueId, Layout>>> scopes_;
+  /// What is available until the end of a region.
+  struct Scope {
+    std::vector<std::pair<ValueId, Layout>> fragments = {};
+    std::vector<ValueId> held = {};
+    std::int64_t held_bytes = 0;
+  };
+  std::vector<Scope> scopes_;
   std::set<OpId> epilogue_;
   std::map<ValueId, Layout> packed_;  // tiles that stay packed until a reduction
   std::vector<OpenReduction> open_reductions_;
@@ -168,6 +176,8 @@ class BlockLowering {
   std::set<OpId> next_iteration_;  // matmuls of this loop that overlap with its next iteration
   std::optional<OpId> prefetching_loop_;  // this loop, if its copies start after such a matmul
   std::set<ValueId> in_buffers_;          // tiles that are in shared memory only
+  std::set<ValueId> held_;                // first operands of matmuls that are there too
+  std::vector<OpId> loops_;               // that are being lowered, the innermost one last
 
   ProgramDependences dependences_;
   std::map<OpId, KnownAccess> known_accesses_;

@@ -67,6 +67,7 @@ void BlockLowering::for_loop(OpId id) {
   const Region& region = op.regions[0];
   wait_for_all();
   require_fragments(op);
+  const std::vector<HoldOperand> held = room_for_operands(op);
   const bool by_producers = is_filled_by_producers(id);
   std::optional<LoopPipeline> pipeline;
   if (by_producers) {
@@ -86,6 +87,8 @@ void BlockLowering::for_loop(OpId id) {
                       .stages = {.pipeline = *pipeline, .offset = offset, .count = mapping_.stages},
                       .is_published = plan_.any_wgmma()});
   }
+  for (const HoldOperand& hold : held) add(hold);
+  if (!held.empty() && !alone) barrier();  // an iteration begins with one where copies are awaited
   ForLoop loop{.op = id};
   loop.start = handed_on({op.in.begin() + 3, op.in.end()}, op.out);
   join_paths(writes);
@@ -93,6 +96,7 @@ void BlockLowering::for_loop(OpId id) {
   const std::set<ValueId> buffers_before = in_buffers_;
   std::set<OpId> overlapped = pipeline ? pipeline->pending : std::set<OpId>{};
   std::optional<OpId> prefetching = alone ? std::optional(id) : std::nullopt;
+  loops_.push_back(id);
   loop.body = body_of([&] {
     if (alone) {
       shared_.barrier();  // part of the instruction
@@ -112,6 +116,7 @@ void BlockLowering::for_loop(OpId id) {
     lower(region);
     yield(region, op.out, by_producers ? std::optional(ReleaseStage{.loop = id}) : std::nullopt);
   });
+  loops_.pop_back();
   std::swap(next_iteration_, overlapped);
   std::swap(prefetching_loop_, prefetching);
   close_scope();
@@ -140,6 +145,7 @@ void BlockLowering::while_loop(OpId id) {
   WhileLoop loop{.op = id};
   loop.start = handed_on(op.in, op.out);
   join_paths(writes);
+  loops_.push_back(id);
   const auto lowered = [&](const Region& region, std::vector<Fragment>& params, bool yields) {
     return body_of([&] {
       open_scope();
@@ -152,6 +158,7 @@ void BlockLowering::while_loop(OpId id) {
   };
   loop.condition = lowered(op.regions[0], loop.params, false);
   loop.body = lowered(op.regions[1], loop.body_params, true);
+  loops_.pop_back();
   join_paths(writes);
   loop.results = at_home(op.out);
   add(std::move(loop));

@@ -65,7 +65,17 @@ class LiveRanges {
     for (const OpId id : region.ops) {
       const Operation& op = planned_.kernel.ops[id];
       ++position_;
-      for (const ValueId in : op.in) use(in);
+      for (std::size_t i = 0; i < op.in.size(); ++i) {
+        // A warpgroup's first operand that is the same in all iterations is in shared memory.
+        const bool is_held = i == 0 && op.code == Code::Dot && planned_.plan.uses_wgmma(op) &&
+                             planned_.plan.fragments(op) && !loops_.empty() &&
+                             ranges_.contains(op.in[0]) &&
+                             ranges_.at(op.in[0]).first < loops_.back().first;
+        if (is_held)
+          ranges_.at(op.in[i]).last = std::max(ranges_.at(op.in[i]).last, loops_.back().first);
+        else
+          use(op.in[i]);
+      }
       const bool repeats = op.code == Code::For || op.code == Code::While;
       if (repeats) loops_.push_back({.first = position_});
       for (const Region& inner : op.regions) {

@@ -265,8 +265,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   made->registers = multiplies ? registers_for_two_blocks(*made, options) : rows.registers;
   // Two blocks on an SM alternate by themselves.
   if (multiplies && made->registers == 0)
-    if (const auto alternating =
-            alternate_warpgroups(made->program, *made->planned, options.shared_bytes))
+    if (const auto alternating = alternate_warpgroups(made->program, *made->planned))
       made->program = *alternating;
   if (options.programmatic_launch)
     made->program = programmatic_launch(std::move(made->program), *made->planned, made->constants);

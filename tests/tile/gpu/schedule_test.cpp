@@ -72,6 +72,57 @@ TEST(GpuSchedule, TwoBlocksShareAnSmWhereTheirTilesLeaveRoom) {
   EXPECT_EQ(alone->registers, 0);
 }
 
+/// Where the first operands of matmuls are.
+std::vector<std::string> places_of_factors(const Body& body) {
+  std::vector<std::string> places;
+  for (const Instruction& instruction : body) {
+    if (const auto* loop = std::get_if<ForLoop>(&instruction)) {
+      const std::vector<std::string> inner = places_of_factors(loop->body);
+      places.insert(places.end(), inner.begin(), inner.end());
+    } else if (std::holds_alternative<HoldOperand>(instruction)) {
+      places.emplace_back("held");
+    } else if (const auto* matmul = std::get_if<Matmul>(&instruction)) {
+      using Place = DotOperand::Place;
+      places.emplace_back(matmul->a.place == Place::Registers  ? "registers"
+                          : matmul->a.place == Place::InBuffer ? "buffer"
+                                                               : "copied");
+    }
+  }
+  return places;
+}
+
+// What wgmma reads in registers must not be read afterwards, nor in the next iteration.
+TEST(GpuSchedule, FactorsThatAreReadAgainAreInSharedMemory) {
+  const auto places = [](const char* queries, const char* sum, const Options& options = {}) {
+    return places_of_factors(
+        scheduled(fmt::format(
+                      R"(kernel k(q: view f16[?, 64], k: view f16[?, 64], out: view f32[?, 64]) {{
+  x: f16[64, 64] = vload(q, mul(pid(), 64), 0)
+  z = exp(x)
+  o = for (i = 0 to dim(k) {{axis = 0}} step 64, sum: f32[64, 64] = 0.0) {{
+    y: f16[64, 64] = vload(k, i, 0)
+    s = dot({}, permute(y) {{order = [1, 0]}}: f16[64, 64], 0.0: f32[64, 64])
+    w: f16[64, 64] = cast(exp(s))
+    yield(dot(w, y, {}))
+  }}
+  vstore(out, mul(pid(), 64), 0, o)
+}})",
+                      queries, sum),
+                  options)
+            ->program.body);
+  };
+  using Places = std::vector<std::string>;
+  EXPECT_EQ(places("x", "sum"), (Places{"held", "buffer", "registers"}));
+  EXPECT_EQ(places("z", "sum"), (Places{"held", "buffer", "registers"}));
+  // It is computed before the loop.
+  EXPECT_EQ(places("mul(x, z)", "sum"), (Places{"held", "buffer", "registers"}));
+  // The weights are read twice.
+  EXPECT_EQ(places("x", "add(sum, cast(w): f32[64, 64])"), (Places{"held", "buffer", "copied"}));
+  // mma of a warp is complete when it is issued.
+  EXPECT_EQ(places("x", "add(sum, cast(w): f32[64, 64])", {.wgmma = false}),
+            (Places{"registers", "registers"}));
+}
+
 // A tile that is read in a loop is live in all of its iterations; one that is read last makes room.
 TEST(GpuSchedule, RegistersAreASumOverLiveTiles) {
   const auto kernel = scheduled(R"(kernel k(a: view f32[1024], out: view f32[1024], n: i64) {
