@@ -21,6 +21,7 @@ here = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "peers")]
 import torch  # noqa: E402
 import torch_models as peers  # noqa: E402
+import turns  # noqa: E402
 
 MODELS = "resnet50,bert_base,mobilenet_v3_large,efficientnet_b0,vit_b_16,gpt2,convnext_tiny,densenet121"
 
@@ -28,11 +29,11 @@ MODELS = "resnet50,bert_base,mobilenet_v3_large,efficientnet_b0,vit_b_16,gpt2,co
 def module_of(name, batch, options):
     """The module in f16, its inputs, and the names of its outputs."""
     model, inputs, names = peers.imported(peers.file_of(name, batch, options))
-    model = model.eval().cuda()
+    model = model.eval().to(options.device)
     for key, value in list(model.named_buffers(recurse=False)):
         value = value.half() if value.is_floating_point() else value
         setattr(model, key, value.to(memory_format=torch.channels_last) if value.dim() == 4 else value)
-    return model, [peers.filled(shape, kind, torch.float16).cuda() for shape, kind in inputs], names
+    return model, [peers.filled(shape, kind, torch.float16).to(options.device) for shape, kind in inputs], names
 
 
 def error(results, expected):
@@ -46,11 +47,12 @@ def error(results, expected):
 
 
 def microseconds(run, calls):
-    torch.cuda.synchronize()
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    wait()
     start = time.perf_counter()
     for _ in range(calls):
         run()
-    torch.cuda.synchronize()
+    wait()
     return (time.perf_counter() - start) / calls * 1e6
 
 
@@ -59,17 +61,22 @@ def measure(name, batch, options):
     with torch.inference_mode():
         ours = torch.compile(model, backend="tessera", options={"freeze": True}, fullgraph=True)
         theirs = torch.compile(model, mode="reduce-overhead", fullgraph=True)
+        start = time.perf_counter()
         results = ours(*given)
+        seconds = time.perf_counter() - start
         off = (peers.error(results, names, (options.goldens or options.folder) / f"{name}.golden.json") if batch == 1
                else error(results, model(*given)))
         for run in (ours, theirs):
             for _ in range(4):
                 run(*given)
+        print(f"     {name} batch {batch}: error {off:.1e}, {seconds:.1f} s, reduce-overhead "
+              f"{time.perf_counter() - start - seconds:.1f} s", flush=True)
         if options.rounds == 0:
             return {"error": off}
-        calls = max(5, min(200, int(50e3 / microseconds(lambda: theirs(*given), 3))))
-        times = [(microseconds(lambda: ours(*given), calls), microseconds(lambda: theirs(*given), calls))
-                 for _ in range(options.rounds)]
+        with turns.turn():
+            calls = max(5, min(200, int(50e3 / microseconds(lambda: theirs(*given), 3))))
+            times = [(microseconds(lambda: ours(*given), calls), microseconds(lambda: theirs(*given), calls))
+                     for _ in range(options.rounds)]
     tessera, torch_us = (statistics.median(t[i] for t in times) for i in (0, 1))
     return {"error": off, "tessera_us": tessera, "torch_us": torch_us, "ratio": tessera / torch_us}
 
@@ -82,9 +89,10 @@ def main():
     parser.add_argument("--batches", default="1,32")
     parser.add_argument("--rounds", type=int, default=7, help="of both, in turns; 0 compiles and compares only")
     parser.add_argument("--prepare", type=int, default=0, help="processes that fill the caches of both compilers first")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="cpu: whether it runs; times say nothing there")
     parser.add_argument("--json")
     options = parser.parse_args()
-    if not torch.cuda.is_available():
+    if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_backend: there is no GPU")
     names = options.only.split(",")
     if options.prepare:
