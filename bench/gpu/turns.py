@@ -67,13 +67,15 @@ class Runner:
     def __init__(self, options):
         self.options, self.start, self.lock = options, time.monotonic(), threading.Lock()
         self.log = open(options.log, "w") if options.log else None
-        self.processes, self.ended, self.lines = {}, {}, collections.Counter()
+        self.processes, self.ended, self.frames = {}, {}, collections.Counter()
 
     def say(self, name, line):
         with self.lock:
             text = f"[{time.monotonic() - self.start:5.1f} {name}] {line.rstrip()}"
-            self.lines[name] += self.late()
-            if self.lines[name] <= 8:  # of where an aborted command was; all of it is in the log
+            # Of where an aborted command was, the innermost frames; all of it is in the log.
+            frame = line.startswith("  File ")
+            self.frames[name] += self.late() and frame
+            if not self.late() or self.frames[name] <= 6 and (frame or not line.startswith((" ", "Thread", "\n"))):
                 print(text, flush=True)
             if self.log:
                 print(text, file=self.log, flush=True)
