@@ -168,3 +168,46 @@ def test_matmuls_of_a_gradient_are_those_of_its_convolutions(monkeypatch):
         y = compiled(model)(torch.randn(1, 3, 8, 8))
     y.float().sum().backward()
     assert seen == [[torch.bfloat16] * 2] * 2
+
+
+@pytest.mark.parametrize("mask", ["bool", "float"])
+def test_attention_of_queries_that_see_no_key(mask):
+    seen = torch.tensor([[0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1], [0, 1, 1, 0]], dtype=torch.bool)
+    given = seen if mask == "bool" else torch.zeros(4, 4).masked_fill(~seen, -torch.inf)
+    linear = torch.nn.Linear(8, 8)
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = linear
+
+        def forward(self, x):
+            return torch.nn.functional.scaled_dot_product_attention(self.linear(x), x, x, attn_mask=given)
+
+    expect_gradients(Attention(), torch.randn(2, 3, 4, 8))
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_adaptive_pooling_keeps_special_numbers_in_their_windows(number):
+    x = torch.randn(2, 3, 9, 10)
+    x[1, 2, 4, 4] = number
+    pool = torch.nn.AdaptiveAvgPool2d((4, 6))
+    run = compiled(pool)
+    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+    y, expected = run(a), pool(b)
+    torch.testing.assert_close(y, expected, equal_nan=True)
+    cotangent = torch.randn_like(y)
+    cotangent[0, 1, 2, 3] = number
+    for output in (y, expected):
+        output.backward(cotangent)
+    torch.testing.assert_close(a.grad, b.grad, equal_nan=True)
+
+
+def test_a_backward_pass_may_run_twice():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))
+    x = torch.randn(3, 4)
+    y = compiled(model)(x)
+    expected = torch.autograd.grad(model(x).sum(), list(model.parameters()))
+    for retain in (True, False):
+        for a, b in zip(torch.autograd.grad(y.sum(), list(model.parameters()), retain_graph=retain), expected, strict=True):
+            torch.testing.assert_close(a, b)

@@ -24,6 +24,9 @@ def _compiler(kind, options, recorder):
             static = metadata.static_input_indices or ()
         if kind == "forward" and metadata is not None:
             returned = metadata.num_forward
+        if getattr(metadata, "bw_donated_idxs", None):
+            # torch refuses retain_graph=True where a backward graph may write to what the forward graph has kept: none does.
+            metadata.bw_donated_idxs = []
         graph = CompiledGraph(module, static, options, kind, returned)
         if recorder is not None:
             recorder.append(graph)

@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..emitter import Unsupported, compute_dtype
-from .nn import adaptive_matrix, product_dtype, scores, spatial
+from .nn import adaptive_windows, product_dtype, scores, spatial, weighted_sums
 
 
 def _grouped_transpose(e, x, groups):
@@ -208,11 +208,10 @@ def _adaptive_average_pool_backward(e, out, grad, x):
     value = e.cast(grad, compute_dtype(x.dtype))
     if grad.shape[-2:] == (1, 1):
         return e.cast(e.expand(value * (1.0 / math.prod(x.shape[-2:])), x.shape), x.dtype)
-    for axis in (-2, -1):
-        matrix = e.permute(adaptive_matrix(e, x.shape[axis], grad.shape[axis], value.dtype), [1, 0])
-        order = list(range(x.rank))
-        order[axis], order[-1] = order[-1], order[axis]
-        value = e.permute(e.permute(value, order) @ matrix, order)
+    for axis in (x.rank - 2, x.rank - 1):
+        windows = adaptive_windows(x.shape[axis], grad.shape[axis])
+        terms = [[(i, 1 / len(window)) for i, window in enumerate(windows) if j in window] for j in range(x.shape[axis])]
+        value = weighted_sums(e, value, axis, terms)
     return e.cast(value, x.dtype)
 
 

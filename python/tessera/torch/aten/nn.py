@@ -219,15 +219,24 @@ def _average_pool(rank):
     return row
 
 
-def adaptive_matrix(e, size, count, dtype):
-    """The matrix whose columns are the windows of adaptive pooling along an axis."""
-    means = [[0.0] * count for _ in range(size)]
-    for i in range(count):
-        start, end = i * size // count, -((-(i + 1) * size) // count)
-        for j in range(start, end):
-            means[j][i] = 1 / (end - start)
+def adaptive_windows(size, count):
+    """Windows of adaptive pooling along an axis."""
+    return [range(i * size // count, -((-(i + 1) * size) // count)) for i in range(count)]
+
+
+def weighted_sums(e, x, axis, terms):
+    """Sums along an axis: each result is that of a list of (position, weight). Other positions do not count, not even if they
+    are NaN, as they would in a matmul."""
+    longest = max(map(len, terms))
+    rows = [[*row, *[(0, None)] * (longest - len(row))] for row in terms]
     with torch.utils._python_dispatch._disable_current_modes():
-        return e.constant(torch.tensor(means, dtype=dtype))
+        positions = e.constant(torch.tensor([[position for position, _ in row] for row in rows]))
+        shape = [len(terms), longest] + [1] * (x.rank - 1 - axis)
+        weights = torch.tensor([[weight or 0.0 for _, weight in row] for row in rows], dtype=torch.float64).reshape(shape)
+        is_term = e.constant(weights != 0)
+        weights = e.constant(weights.to(x.dtype))
+    operands = e.op("gather", x, positions, axis=axis)
+    return e.reduce("reduce_sum", e.where(is_term, operands, 0.0) * weights, [axis + 1], False)
 
 
 def _adaptive_average_pool(rank):
@@ -243,12 +252,10 @@ def _adaptive_average_pool(rank):
             steps = [size // count for size, count in zip(sizes, counts)]
             y = e.op("average_pool", _batched(e, value, rank), kernel_shape=steps, strides=steps)
             return e.cast(e.reshape(y, out.shape), x.dtype)
-        # Means over windows of different sizes: a matrix for each axis.
+        # Means over windows of different sizes, along one axis after the other.
         for axis, (size, count) in enumerate(zip(sizes, counts)):
-            matrix = adaptive_matrix(e, size, count, value.dtype)
-            order = list(range(x.rank))
-            order[x.rank - rank + axis], order[-1] = order[-1], order[x.rank - rank + axis]
-            value = e.permute(e.permute(value, order) @ matrix, order)
+            terms = [[(j, 1 / len(window)) for j in window] for window in adaptive_windows(size, count)]
+            value = weighted_sums(e, value, x.rank - rank + axis, terms)
         return e.cast(value, x.dtype)
 
     return row
@@ -345,10 +352,13 @@ def scores(e, q, k, mask, is_causal, scale):
 
 
 def _log_sum_exp(e, q, k, mask, is_causal, scale, dtype):
+    """Of a query that sees no key, it is 0, as torch has it."""
     products = scores(e, q, k, mask, is_causal, scale)
     largest = e.reduce("reduce_max", products, [3], True)
+    blind = largest.equals(-math.inf)
+    largest = e.where(blind, 0.0, largest)
     total = e.reduce("reduce_sum", e.op("exp", products - largest), [3], False)
-    return e.cast(e.op("log", total) + e.reshape(largest, total.shape), dtype)
+    return e.cast(e.op("log", e.where(e.reshape(blind, total.shape), 1.0, total)) + e.reshape(largest, total.shape), dtype)
 
 
 def _resize(mode, **fixed):
