@@ -211,3 +211,25 @@ def test_a_backward_pass_may_run_twice():
     for retain in (True, False):
         for a, b in zip(torch.autograd.grad(y.sum(), list(model.parameters()), retain_graph=retain), expected, strict=True):
             torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("dropout, drops", [((), False), ((None, 0.0), False), ((None, 0.1), True), ({"dropout_p": 0.1}, True)])
+def test_attention_with_dropout_is_found(dropout, drops):
+    """On a GPU, torch runs it: what it drops depends on its kernel."""
+    from tessera.torch.dynamo import _attention_drops
+
+    class Attention(torch.nn.Module):
+        def forward(self, q):
+            arguments, named = ((), dropout) if isinstance(dropout, dict) else (dropout, {})
+            return torch.nn.functional.scaled_dot_product_attention(q, q, q, *arguments, **named)
+
+    def found(module, *inputs):
+        seen = []
+        torch.compile(module, backend=lambda graph, _: seen.append(_attention_drops(graph)) or graph)(*inputs)
+        return seen
+
+    assert found(Attention(), torch.ones(1, 2, 4, 8)) == [drops]
+    x = torch.ones(1, 4, 8)
+    heads = torch.nn.MultiheadAttention(8, 2, dropout=0.1 if drops else 0.0, batch_first=True)
+    assert found(heads.train(), x, x, x) == [drops]
+    assert found(heads.eval(), x, x, x) in ([False], [])

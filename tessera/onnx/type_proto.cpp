@@ -6,6 +6,15 @@
 namespace tessera::onnx {
 namespace {
 
+constexpr char kEscape = '$';
+
+/// The symbol of a size that a file names. `_` begins names that are made up, `#` is how
+/// definitions name what they solve for.
+std::string escaped(const std::string& name) {
+  const bool is_plain = std::string_view("_#$").find(name.front()) == std::string_view::npos;
+  return is_plain ? name : kEscape + name;
+}
+
 Expected<Type> tensor_type_of(const ::onnx::TypeProto::Tensor& proto, const std::string& name) {
   TESSERA_TRY(const DType dtype, dtype_of(proto.elem_type()));
   Type type{.kind = Type::Kind::Tensor, .dtype = dtype};
@@ -24,9 +33,7 @@ Expected<Type> tensor_type_of(const ::onnx::TypeProto::Tensor& proto, const std:
         return invalid(fmt::format("axis {} has the size {}", axis, dim.dim_value()));
       type.shape->push_back(dim.dim_value());
     } else if (!dim.dim_param().empty()) {
-      // `#` is how definitions name what they solve for.
-      const std::string& param = dim.dim_param();
-      type.shape->push_back(Dim::symbol(param.starts_with('#') ? "n" + param.substr(1) : param));
+      type.shape->push_back(Dim::symbol(escaped(dim.dim_param())));
     } else {
       type.shape->push_back(Dim::symbol(fmt::format("_{}_d{}", name, axis)));
     }
@@ -44,7 +51,7 @@ void set_tensor_type(::onnx::TypeProto::Tensor& proto, const Type& type) {
     if (const auto constant = size.constant()) {
       dim->set_dim_value(*constant);
     } else if (symbol && !symbol->starts_with('_')) {
-      dim->set_dim_param(std::string(*symbol));
+      dim->set_dim_param(std::string(symbol->substr(symbol->starts_with(kEscape) ? 1 : 0)));
     } else if (!symbol && !size.is_undefined()) {
       dim->set_dim_param(size.to_string());
     }

@@ -69,6 +69,17 @@ bool is_defined_on(const OpDef& op, const std::vector<interp::Value>& inputs, DT
   return true;
 }
 
+/// Whether an operator does not round: what it gives are numbers that it is given, or their
+/// negatives. A cast does not where it keeps all elements.
+bool is_exact_on(const OpDef& op, const Tensor* first, const Tensor& result) {
+  for (const auto& exact : {op::neg, op::abs, op::max, op::min, op::relu, op::where, op::identity})
+    if (&op == exact.get()) return true;
+  if (&op != op::cast.get() || first == nullptr || first->count() != result.count()) return false;
+  for (std::int64_t i = 0; i < result.count(); ++i)
+    if (number_at(*first, i) != number_at(result, i)) return false;
+  return true;
+}
+
 class Preparation {
  public:
   /// `computed` holds the memory of constants that earlier preparations computed.
@@ -148,9 +159,10 @@ class Preparation {
     return it != constants_.end() ? &it->second : nullptr;
   }
 
-  Val computed(Tensor tensor) {
+  /// A constant that a node computes; whether it may be another number than the operands say.
+  Val computed(Tensor tensor, bool is_rounded) {
     bytes_ += static_cast<std::int64_t>(tensor.bytes.size());
-    computed_.insert(tensor.bytes.data());
+    if (is_rounded) computed_.insert(tensor.bytes.data());
     const Val value = out_.constant(tensor);
     constants_.emplace(value.id(), std::move(tensor));
     return value;
@@ -181,6 +193,18 @@ class Preparation {
           !is_defined_on(*node.op, inputs, result.datum.tensor().dtype))
         return std::nullopt;
     return *results;
+  }
+
+  /// Whether the result of an operator over constants is rounded, or an operand was.
+  bool is_rounded(const OpDef& op, const Vals& operands, bool is_moved,
+                  const Tensor& result) const {
+    const Tensor* first = nullptr;
+    for (const Val& operand : operands) {
+      const Tensor* constant = operand.present() ? constant_of(operand) : nullptr;
+      if (constant != nullptr && computed_.contains(constant->bytes.data())) return true;
+      if (first == nullptr) first = constant;
+    }
+    return is_float(result.dtype) && !is_moved && !is_exact_on(op, first, result);
   }
 
   /// Whether a node computes what is not defined of constants, or goes on with such a result.
@@ -214,7 +238,8 @@ class Preparation {
     const bool is_moved = data_movement(*node.op, *node.attrs, known).has_value();
     for (const interp::Value& result : *results) {
       rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved);
-      values.push_back(computed(result.datum.tensor()));
+      const Tensor& tensor = result.datum.tensor();
+      values.push_back(computed(tensor, is_rounded(*node.op, operands, is_moved, tensor)));
     }
     return values;
   }
@@ -266,6 +291,23 @@ class Preparation {
     return results;
   }
 
+  /// Whether a type tells more than what is inferred, and not only the names that were made up for
+  /// sizes that follow from data.
+  static bool tells_more(const Type& stated, const Type& type, const Type& inferred) {
+    if (type == inferred) return false;
+    if (!stated.shape || !type.shape || !inferred.shape || type.dtype != inferred.dtype ||
+        stated.shape->size() != type.shape->size() || type.shape->size() != inferred.shape->size())
+      return true;
+    for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
+      const auto symbol = (*stated.shape)[axis].as_symbol();
+      const auto made_up = (*inferred.shape)[axis].as_symbol();
+      const bool is_name =
+          symbol && symbol->starts_with('_') && made_up && made_up->starts_with('_');
+      if (!is_name && (*type.shape)[axis] != (*inferred.shape)[axis]) return true;
+    }
+    return false;
+  }
+
   Assumption declared(ValueId id, const Type& type) const {
     return {Assumption::Kind::Declared,
             fmt::format("{} is {}, as its file declares", from_.name(id), to_string(type))};
@@ -304,14 +346,15 @@ class Preparation {
       if (out_.failed()) return;
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const Type inferred = out_.known(results[i]).type;
-        out_.refine(results[i], own(from_.type(outputs[i])));
-        if (const Type& type = out_.known(results[i]).type; !(type == inferred))
+        const Type& stated = from_.type(outputs[i]);
+        out_.refine(results[i], own(stated));
+        if (const Type& type = out_.known(results[i]).type; tells_more(stated, type, inferred))
           assumptions_.push_back(declared(outputs[i], type));
         if (kept) continue;
         if (is_undefined(node, operands, out_.known(results[i]).type.dtype))
           undefined_.insert(results[i].id());
         else if (const auto content = out_.known(results[i]).content)
-          results[i] = computed(*content);
+          results[i] = computed(*content, is_rounded(*node.op, operands, false, *content));
       }
       if (kept)
         if (const auto values = evaluated(node, operands)) {

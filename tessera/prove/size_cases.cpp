@@ -30,7 +30,9 @@ class Cases {
   }
 
   std::vector<SizeCase> list() {
-    if (!symbols_.empty()) split({}, {});
+    if (!symbols_.empty() || has_sizes_of_data(aligned_.source) ||
+        has_sizes_of_data(aligned_.target))
+      split({}, {});
     if (leaves_.empty()) leaves_.push_back({.aligned = aligned_});
     // Sizes that no case covers are an assumption of the whole proof.
     for (SizeCase& leaf : leaves_) {
@@ -45,6 +47,16 @@ class Cases {
     std::vector<Type> types = aligned_.inputs;
     for (Type& type : types) type = with_sizes(std::move(type), sizes);
     return types;
+  }
+
+  /// Whether sizes of values follow from elements, as those of non_zero do.
+  static bool has_sizes_of_data(const Graph& graph) {
+    for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
+      const Shape shape = graph.type({i}).shape.value_or(Shape{});
+      if (!std::ranges::all_of(shape, [](const Dim& dim) { return dim.constant().has_value(); }))
+        return true;
+    }
+    return false;
   }
 
   /// Equations that broadcasting leaves open, by model; nothing where one does not accept the
@@ -65,7 +77,7 @@ class Cases {
       // Of sizes that are made of others, the cases are not told apart.
       for (const Condition& condition : given->broadcasts)
         if (!is_plain(condition.left) || !is_plain(condition.right))
-          assumptions.push_back(assumption(condition));
+          assumptions.push_back(assumption(condition, prepared->graph));
       for (Condition& condition : beyond(*given, *equal))
         if (condition.kind == Condition::Kind::Equal)
           conditions[static_cast<std::size_t>(side)].push_back(std::move(condition));
@@ -88,8 +100,20 @@ class Cases {
                                                          : std::nullopt;
   }
 
-  static Assumption assumption(const Condition& condition) {
-    return {Assumption::Kind::Sizes, fmt::format("{}{}", to_text(condition), kMeetByBroadcasting)};
+  /// A size as readers know it: what follows from data has a made-up name, but values have one.
+  static std::string text_of(const Dim& size, const Graph& graph) {
+    const auto symbol = size.as_symbol();
+    for (std::uint32_t i = 0; symbol && symbol->starts_with('_') && i < graph.value_count(); ++i) {
+      const Shape shape = graph.type({i}).shape.value_or(Shape{});
+      for (std::size_t axis = 0; axis < shape.size() && graph.is_named({i}); ++axis)
+        if (shape[axis] == size) return fmt::format("axis {} of {}", axis, graph.name({i}));
+    }
+    return size.to_string();
+  }
+  static Assumption assumption(const Condition& condition, const Graph& graph) {
+    return {Assumption::Kind::Sizes,
+            fmt::format("{} == {}{}", text_of(condition.left, graph),
+                        text_of(condition.right, graph), kMeetByBroadcasting)};
   }
 
   /// Conditions on sizes that only one of the models needs: the other computes something for other
@@ -164,7 +188,8 @@ class Cases {
     if (splits == conditions.end()) {
       SizeCase leaf{.aligned = aligned_, .prepared = std::move(prepared)};
       leaf.aligned.inputs = inputs(sizes);
-      for (const Condition& condition : conditions) assumptions.push_back(assumption(condition));
+      for (const Condition& condition : conditions)
+        assumptions.push_back(assumption(condition, (*leaf.prepared)[0].graph));
       for (Assumption& one : accepted_by_one(*leaf.prepared, sizes))
         assumptions.push_back(std::move(one));
       leaf.aligned.assumptions.insert(leaf.aligned.assumptions.end(), assumptions.begin(),
@@ -182,7 +207,7 @@ class Cases {
     if (!asks((*asked)[0], *splits) || !asks((*asked)[1], *splits))
       left_out_.push_back(only(*splits, sizes, left && right ? ", or one of them is 1" : ""));
     const bool few = ++splits_ < kMostCases;
-    if (!few) assumptions.push_back(assumption(*splits));
+    if (!few) assumptions.push_back(assumption(*splits, aligned_.source));
     split(left ? with(*left, splits->right) : with(*right, splits->left), assumptions);
     for (const auto& name : {left, right})
       if (few && name) split(with(*name, 1), assumptions);

@@ -255,6 +255,17 @@ TEST(Import, RefusesFunctionsThatAreCalledAsOperatorsAre) {
   EXPECT_THAT(text_of(proto), HasSubstr("neg(x)"));
 }
 
+TEST(Import, KeepsNamesOfSizesApartFromThoseItMakesUp) {
+  ::onnx::ModelProto proto = model(17, {2, 3});
+  auto& shape = *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  shape.mutable_shape()->mutable_dim(0)->set_dim_param("_x_d1");
+  shape.mutable_shape()->mutable_dim(1)->clear_dim_value();
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"y"});
+  const auto imported = import_proto(proto);
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  EXPECT_EQ(to_string(imported->graph.type(imported->graph.outputs()[0])), "f32['$_x_d1', _x_d1]");
+}
+
 TEST(Import, CountsOutputsWithoutNames) {
   ::onnx::ModelProto proto = model(13, {6});
   add_node(*proto.mutable_graph(), "Split", {"x"}, {"y", "b", ""});

@@ -437,6 +437,36 @@ TEST(Sweep, ComputesNoConstantsThatAreNotDefined) {
                  "graph(x: i64[3]) { return add(x, 4) }");
 }
 
+TEST(Sweep, ConstantsThatNothingRoundsAreTheirNumbers) {
+  const auto expect_not_proved = [](std::string_view source) {
+    EXPECT_NE(
+        to_string(swept(parsed(source), parsed("graph(x: f32[3]) { return sub(x, 16777220.0) }"))
+                      .verdict),
+        "proved")
+        << source;
+  };
+  expect_not_proved("graph(x: f32[3]) { return sub(x, identity(16777216.0)) }");
+  expect_not_proved("graph(x: f32[3]) { return sub(x, neg(-16777216.0)) }");
+  expect_not_proved("graph(x: f32[3]) { return sub(x, cast(16777216) {to=\"f32\"}) }");
+  expect_verdict("proved", "graph(x: f32[3]) { return sub(x, identity(16777220.0)) }",
+                 "graph(x: f32[3]) { return sub(x, 16777220.0) }");
+}
+
+TEST(Sweep, SizesThatFollowFromDataMeetByBroadcasting) {
+  const SweepResult result = swept(
+      parsed("graph(x: f32[4], y: f32[4]) { i = non_zero(x) j = non_zero(y)"
+             " return reduce_sum(add(cast(i) {to=\"f32\"}, cast(j) {to=\"f32\"})) {keepdims=0} }"),
+      parsed("graph(x: f32[4], y: f32[4]) { i = non_zero(x) j = non_zero(y)"
+             " a = reduce_sum(cast(i) {to=\"f32\"}) {keepdims=0}"
+             " b = reduce_sum(cast(j) {to=\"f32\"}) {keepdims=0} return add(a, b) }"));
+  if (const auto* proved = std::get_if<Proved>(&result.verdict)) {
+    std::string text;
+    for (const Assumption& assumption : proved->assumptions) text += assumption.text + "\n";
+    EXPECT_THAT(text, ::testing::HasSubstr("axis 1 of i == axis 1 of j"));
+    EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("declares")));
+  }
+}
+
 TEST(Sweep, ConditionsOnSizesHoldInTheirCases) {
   const SweepResult result =
       swept(parsed("graph(x: f32[n, k], y: f32[l, m]) { return einsum(x, y)"

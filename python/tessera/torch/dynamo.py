@@ -7,6 +7,7 @@ import warnings
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .compiled_graph import CompiledGraph
@@ -35,9 +36,20 @@ def _compiler(kind, options, recorder):
     return compile_graph
 
 
+def _attention_drops(module):
+    """Whether a graph has attention with dropout."""
+    place = {F.scaled_dot_product_attention: 4, F.multi_head_attention_forward: 10}  # of dropout_p
+    graphs = [part.graph for part in module.modules() if isinstance(part, torch.fx.GraphModule)]
+    calls = [node for graph in graphs for node in graph.nodes if node.op == "call_function" and node.target in place]
+    return any((node.args[place[node.target]] if len(node.args) > place[node.target] else node.kwargs.get("dropout_p", 0)) != 0
+               and node.kwargs.get("training", True) for node in calls)
+
+
 def _attention_by_operators(module, example_inputs):
     """On a GPU, torch chooses an attention kernel of its own while the graph is traced; those have no gradients here, their
-    parts have."""
+    parts have. With dropout, torch runs its kernels, which draw numbers of their own: the parts would drop others."""
+    if _attention_drops(module):
+        return contextlib.nullcontext()
     tensors = [x for x in (*example_inputs, *module.parameters()) if isinstance(x, torch.Tensor)]
     differentiates = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     by_parts = differentiates and any(x.is_cuda for x in tensors)
