@@ -188,22 +188,37 @@ Expected<prove::SweepResult> prove_models_with_certificate(const fs::path& sourc
                                                            prove::SweepOptions options,
                                                            const fs::path& certificate) {
   std::map<std::string, std::string> lemmas;  // certificates, by the text of the windows
+  std::string why_not;                        // a lemma has no certificate
   const std::uint64_t seed = options.seed;
+  const prove::SweepOptions plain = options;
+  const auto without = [&](const std::string& why) {
+    why_not = why;
+    return prove::Verdict(prove::Unknown{why});
+  };
   options.prover = [&](const Graph& a, const Graph& b, const prove::Options& how) {
     prove::Verdict verdict = prove::prove(a, b, how);
     auto* proved = std::get_if<prove::Proved>(&verdict);
     if (proved == nullptr || !proved->guard.empty()) return verdict;
     const auto made = rules::certified(lemma_of(a, b), *proved);
-    if (!made) return prove::Verdict(prove::Unknown{made.error().message});
+    if (!made) return without(made.error().message);
     // Assumptions are about all numbers, not about the values of the weights.
     const auto shown = rules::check_certificate(*made, {});
-    if (!shown) return prove::Verdict(prove::Unknown{shown.error().message});
+    if (!shown) return without(shown.error().message);
     proved->assumptions = shown->assumptions;
     lemmas.emplace(made->subject.rule, to_text(*made));
     return verdict;
   };
   TESSERA_TRY(prove::SweepResult result, prove_models(source, target, options));
   const auto* proved = std::get_if<prove::Proved>(&result.verdict);
+  if (proved == nullptr && !why_not.empty()) {
+    // The verdict does not depend on whether a certificate is wanted.
+    TESSERA_TRY(result, prove_models(source, target, plain));
+    if (std::holds_alternative<prove::Proved>(result.verdict))
+      return Diagnostic{.id = "certificate-unavailable",
+                        .message = "the models are proved equal, but a step has no certificate",
+                        .note = why_not,
+                        .help = "prove them without --certificate"};
+  }
   if (proved == nullptr) return result;
   TESSERA_TRY(Statement statement, statement_of(source, target));
   statement.seed = seed;
