@@ -116,3 +116,49 @@ def test_sorting_of_equal_elements():
     check(lambda x: torch.sort(x, stable=True, descending=True), x)
     check(lambda x: torch.sort(x), x, left=1)
     check(lambda x: torch.topk(x, 20), x, left=1)
+
+
+@pytest.mark.parametrize("view", [
+    lambda x, i: x.narrow(0, i, 1),
+    lambda x, i: x.select(0, i),
+    lambda x, i: (x[i:], x * 2),
+    lambda x, i: x[i:].view(-1, 20).t(),
+    lambda x, i: x.as_strided((2, 2), (1, 4), i),
+    lambda x, i: (x.mul_(2)[i:], x.sum()),
+    lambda x, i: (x[i], x[i] + 1, (x * 2)[i]),
+], ids="narrow select slice view as_strided written read".split())
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("differentiates", [False, True])
+def test_views_of_arguments_at_an_open_number(view, dynamic, differentiates):
+    run = compiled(view, dynamic=dynamic)
+    for i in (5, 6, 3):  # the second number is open
+        given = torch.randn(8, 2, 5, 4)
+        x, y = (given.clone().requires_grad_(differentiates) * 1 for _ in range(2))
+        actual, expected = ((r,) if isinstance(r, torch.Tensor) else r for r in (run(x, i), view(y, i)))
+        for a, b in zip(actual, expected, strict=True):
+            torch.testing.assert_close(a, b, check_stride=True)
+            if b.untyped_storage().data_ptr() == y.untyped_storage().data_ptr():
+                assert a.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+                assert a.storage_offset() == b.storage_offset()
+
+
+@pytest.mark.parametrize("function, x", [
+    (torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last), torch.randn(2, 3, 5, 5).to(memory_format=torch.channels_last)),
+    (lambda x: x.t() * 2, torch.randn(3, 4)),
+    (lambda x: (x * 2).t(), torch.randn(3, 4)),
+    (lambda x: x * 3, torch.randn(4, 1, 10).as_strided((4, 1, 10), (10, 3, 1))),
+    (lambda x: torch.nn.functional.dropout(x.t() + 1, 0.5) * 2, torch.randn(3, 4)),
+], ids="convolution transposed view size_1 two_programs".split())
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_can_be_written_to(function, x, dynamic):
+    run = compiled(function, dynamic=dynamic)
+    for seed in range(2):
+        gradients = []
+        for f in (run, function):
+            torch.manual_seed(seed)
+            given = x.clone().requires_grad_()
+            y = f(given)
+            y.mul_(2).add_(1)
+            y.sum().backward()
+            gradients.append((y.detach(), given.grad))
+        torch.testing.assert_close(*gradients)

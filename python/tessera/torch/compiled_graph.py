@@ -45,6 +45,7 @@ class CompiledGraph(_tessera.GraphCall):
         )
         # Open graphs are traced again with arguments as they lie, which `view` may refuse: what they keep lies as traced.
         self._returned = None if self._is_dynamic else returned
+        self._aliased = {"inference": None, "forward": returned, "backward": 0}[kind] if self._is_dynamic else 0
         self._static_set = set(self._static)
         self._checks = options.check
         self.compilations, self.seconds, self._clock = 0, 0.0, None
@@ -105,7 +106,8 @@ class CompiledGraph(_tessera.GraphCall):
         values = traced_values(self.module, arguments if self._is_dynamic else None)
         # Compilation is no part of what is traced, differentiated or cast.
         with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
-            return Plan(self.module, values, arguments, self._weights(arguments), self.options, self._returned)
+            weights = self._weights(arguments)
+            return Plan(self.module, values, arguments, weights, self.options, self._returned, self._aliased)
 
     def _compile(self, key, arguments):
         start = time.perf_counter()

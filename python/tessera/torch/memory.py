@@ -8,7 +8,7 @@ import warnings
 import torch
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from .partition import is_write, viewed, views_of
+from .partition import base_of, is_write
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # Shares of the activations that torch's partitioner keeps, from all that pays to none.
@@ -67,12 +67,6 @@ def partition_within(limit: int):
     return partition
 
 
-def _base(node):
-    """The node whose memory a node shares; the node itself if it is no view."""
-    chain = views_of(node)
-    return viewed(chain[-1]) if chain else node
-
-
 def copy_written_arguments(forward, outputs: int):
     """Lets a forward graph keep copies of the arguments that it writes to, such as a counter in a buffer.
 
@@ -80,11 +74,11 @@ def copy_written_arguments(forward, outputs: int):
     """
     graph = forward.graph
     writes = [node for node in graph.nodes if is_write(node)]
-    written = {_base(node.args[0]) for node in writes}
+    written = {base_of(node.args[0]) for node in writes}
     output = next(node for node in graph.nodes if node.op == "output")
     results, copies = list(output.args[0]), {}
     for place, result in enumerate(results[outputs:], outputs):
-        if isinstance(result, torch.fx.Node) and _base(result) in written:
+        if isinstance(result, torch.fx.Node) and base_of(result) in written:
             if result not in copies:
                 with graph.inserting_before(writes[0]):
                     copies[result] = graph.call_function(torch.ops.aten.clone.default, (result,))

@@ -83,10 +83,30 @@ def views_of(node) -> list:
     return chain
 
 
+def base_of(node):
+    """The node whose memory a node shares; the node itself if it is no view."""
+    chain = views_of(node)
+    return viewed(chain[-1]) if chain else node
+
+
+def views_of_arguments(graph, count) -> tuple[set, list]:
+    """Computed values that are written to arguments, and the views that lead from these or from arguments to the first `count`
+    results of a graph; None: to all of them."""
+    results = next(node for node in graph.nodes if node.op == "output").args[0]
+    written = {base_of(node.args[1]) for node in graph.nodes if is_write(node)}
+    bases, views = set(), set()
+    for result in results[:count]:
+        chain, base = views_of(result), base_of(result)
+        if chain and (base.op == "placeholder" or base in written):
+            bases.add(base)
+            views.update(chain)
+    return {base for base in bases if base.op == "call_function"}, [node for node in graph.nodes if node in views]
+
+
 def shared_views(graph) -> tuple[set, list]:
     """Nodes whose memory several outputs of a graph share, and the views that lead from them to the outputs.
 
-    Views of arguments are none of them: AOT Autograd makes those anew.
+    Views of arguments are none of them (`views_of_arguments`).
     """
     results = next(node for node in graph.nodes if node.op == "output").args[0]
     chains = {}  # base -> chains of views, one for each output

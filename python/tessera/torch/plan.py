@@ -22,6 +22,7 @@ from .partition import (
     reason_to_decline,
     segments,
     shared_views,
+    views_of_arguments,
 )
 
 
@@ -94,12 +95,13 @@ def _parts(result):
 
 
 def _laid_out(result, layout):
+    """A result of a program with the strides that were traced. It is no view, to which autograd would let nobody write."""
     if layout.order is not None:
         result = result.permute(inverse(layout.order))
     if layout.strides is None:
-        return result
+        return result.data
     if not layout.is_copied:
-        return result.as_strided(result.shape, layout.strides)
+        return result.as_strided(result.shape, layout.strides).data
     # Elements of expanded axes share memory: one of each is written.
     tensor = torch.empty_strided(result.shape, layout.strides, dtype=result.dtype, device=result.device)
     distinct = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in layout.strides)
@@ -180,9 +182,11 @@ class Plan:
     """Steps that compute a graph; `packed` are the weights among its arguments that are constants of programs.
 
     returned: number of results that the caller sees; the others are kept for a backward graph. None: all of them
+    aliased: number of results that are views where they are views of arguments; None: all of them. AOT Autograd makes such a
+    view anew, but where numbers in it are open, from the offset and strides of the result
     """
 
-    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options, returned=None):
+    def __init__(self, module, values: dict, arguments: list, weights: dict, options: Options, returned=None, aliased=0):
         self._values, self._options = values, options
         self._graph = module.graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
@@ -201,11 +205,14 @@ class Plan:
             if node.op == "get_attr" and isinstance(values[node], torch.Tensor):
                 self._constants[node] = operator.attrgetter(node.target)(module)
         self._shared, views = shared_views(self._graph)
+        bases, aliases = views_of_arguments(self._graph, aliased)
+        self._shared |= bases
+        self._aliases = set(aliases)
         self._arguments = arguments
         self._kept = {} if returned is None else kept_tensors(self._graph, values, returned)
         self._decline()
         self._assign_slots()
-        self._views = [TorchStep(node, self._slots, values) for node in views]
+        self._views = [TorchStep(node, self._slots, values) for node in (*aliases, *views)]
         self._build()
         self._constants = self._values = self._arguments = self._kept = None  # programs have copies
 
@@ -268,8 +275,12 @@ class Plan:
         segment.outputs = [
             node
             for node in segment.nodes
-            if self._is_tensor(node) and (node in self._shared or any(user not in inside for user in node.users))
+            if self._is_tensor(node) and (node in self._shared or any(self._is_read(node, user) for user in node.users if user not in inside))
         ]
+
+    def _is_read(self, node, user):
+        """Whether a node outside a segment reads a node; results that are views of arguments are not computed."""
+        return not (node in self._aliases and user.op == "output")
 
     def _memory(self):
         """Tensors with the strides of nodes that do not lie as they were traced, and steps that restore arguments: torch
