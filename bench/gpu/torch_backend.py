@@ -5,8 +5,10 @@
 
 Models are the torch modules that bench/peers/torch_models.py makes of ONNX files (FOLDER: with weights, and golden
 outputs in --goldens), in f16, inputs on the GPU. Calls are timed from Python, in turns; the ratio is that of medians, below 1
-where Tessera is faster. Outputs in a batch of one are compared with golden ones, in others with eager execution. Exit code 1:
-one differs, or a model could not be compiled.
+where Tessera is faster. Outputs in a batch of one are compared with golden ones, in others with eager execution. An ONNX file
+that uses its batch of one in other ways than bench/gpu/rebatch knows has no other batch: --modules takes the modules of
+torchvision and transformers instead, with random weights, and compares with eager execution. Exit code 1: one differs, or a
+model could not be compiled.
 """
 import argparse
 import json
@@ -26,8 +28,48 @@ import turns  # noqa: E402
 MODELS = "resnet50,bert_base,mobilenet_v3_large,efficientnet_b0,vit_b_16,gpt2,convnext_tiny,densenet121"
 
 
+class FirstOutput(torch.nn.Module):
+    """The first output of a model of transformers, as a tuple."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        return (self.model(ids, return_dict=False)[0],)
+
+
+class OneOutput(torch.nn.Sequential):
+    def forward(self, x):
+        return (super().forward(x),)
+
+
+def library_module(name, batch, options):
+    """As module_of, of torchvision or transformers."""
+    torch.manual_seed(0)
+    if name in ("bert_base", "gpt2"):
+        import transformers
+
+        kinds = {"bert_base": (transformers.BertModel, transformers.BertConfig()),
+                 "gpt2": (transformers.GPT2Model, transformers.GPT2Config(use_cache=False))}
+        kind, config = kinds[name]
+        model, given = FirstOutput(kind(config)), torch.randint(0, 1000, (batch, 128))
+    else:
+        from torchvision import models
+
+        model, given = OneOutput(getattr(models, name)()), torch.randn(batch, 3, 224, 224).half()
+        model, given = model.to(memory_format=torch.channels_last), given.to(memory_format=torch.channels_last)
+    with torch.no_grad():  # heads of zeros and scales of 1e-6 would hide errors
+        for parameter in model.parameters():
+            if parameter.dim() > 1 and parameter.abs().max() < 1e-4:
+                torch.nn.init.normal_(parameter, std=0.1)
+    return model.eval().half().to(options.device), [given.to(options.device)], ["output"]
+
+
 def module_of(name, batch, options):
     """The module in f16, its inputs, and the names of its outputs."""
+    if options.modules:
+        return library_module(name, batch, options)
     model, inputs, names = peers.imported(peers.file_of(name, batch, options))
     model = model.eval().to(options.device)
     for key, value in list(model.named_buffers(recurse=False)):
@@ -64,7 +106,7 @@ def measure(name, batch, options):
         start = time.perf_counter()
         results = ours(*given)
         seconds = time.perf_counter() - start
-        off = (peers.error(results, names, (options.goldens or options.folder) / f"{name}.golden.json") if batch == 1
+        off = (peers.error(results, names, (options.goldens or options.folder) / f"{name}.golden.json") if batch == 1 and not options.modules
                else error(results, model(*given)))
         for run in (ours, theirs):
             for _ in range(4):
@@ -83,7 +125,8 @@ def measure(name, batch, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?", help="not needed with --modules")
+    parser.add_argument("--modules", action="store_true", help="of torchvision and transformers, with random weights")
     parser.add_argument("--goldens", type=pathlib.Path)
     parser.add_argument("--only", default=MODELS)
     parser.add_argument("--batches", default="1,32")
