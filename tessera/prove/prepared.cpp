@@ -48,25 +48,34 @@ bool holds_zero(const Tensor& tensor) {
   return is_any(tensor, [](double x) { return x == 0; });
 }
 
-/// Whether ONNX says what an operator makes of these constants: not of integers that are divided by
-/// zero or leave the range of their type, and not of numbers that a cast to integers cannot hold.
-bool is_defined_on(const OpDef& op, const std::vector<interp::Value>& inputs, DType result) {
-  if (!is_integer(result) || inputs.empty() || !inputs[0].datum.is_tensor()) return true;
+/// What has to be assumed where an operator computes with these constants, because ONNX does not
+/// say what it makes of them: `domain` where integers are divided by zero, `wrap-around` where they
+/// leave the range of their type, `non-finite` where a cast to integers is given no number.
+std::optional<Assumption::Kind> asked_of_constants(const OpDef& op,
+                                                   const std::vector<interp::Value>& inputs,
+                                                   DType result) {
+  using Kind = Assumption::Kind;
+  if (!is_integer(result) || inputs.empty() || !inputs[0].datum.is_tensor()) return std::nullopt;
   const auto tensor = [&](std::size_t i) -> const Tensor& { return inputs[i].datum.tensor(); };
   const auto limit = static_cast<double>(integer_range(result).most);
+  const auto within = [&](double most) {
+    return most <= limit ? std::nullopt : std::optional(Kind::WrapAround);
+  };
   if (&op == op::cast.get()) {
-    if (!is_float(tensor(0).dtype)) return true;
-    return largest(tensor(0)) < limit && !is_any(tensor(0), [](double x) { return std::isnan(x); });
+    if (!is_float(tensor(0).dtype)) return std::nullopt;
+    if (is_any(tensor(0), [](double x) { return !std::isfinite(x); })) return Kind::NonFinite;
+    return within(largest(tensor(0)));
   }
-  if (inputs.size() != 2 || !inputs[1].datum.is_tensor()) return true;
-  if (&op == op::div.get() || &op == op::mod.get()) return !holds_zero(tensor(1));
+  if (inputs.size() != 2 || !inputs[1].datum.is_tensor()) return std::nullopt;
+  const bool divides = &op == op::div.get() || &op == op::mod.get();
+  if (divides) return holds_zero(tensor(1)) ? std::optional(Kind::Domain) : std::nullopt;
   const double a = largest(tensor(0)), b = largest(tensor(1));
-  if (&op == op::add.get() || &op == op::sub.get()) return a + b <= limit;
-  if (&op == op::mul.get()) return a * b <= limit;
-  if (&op == op::pow.get())
-    return std::pow(std::max(a, 1.0), b) <= limit &&
-           (!holds_zero(tensor(0)) || !is_any(tensor(1), [](double x) { return x < 0; }));
-  return true;
+  if (&op == op::add.get() || &op == op::sub.get()) return within(a + b);
+  if (&op == op::mul.get()) return within(a * b);
+  if (&op != op::pow.get()) return std::nullopt;
+  if (holds_zero(tensor(0)) && is_any(tensor(1), [](double x) { return x < 0; }))
+    return Kind::Domain;
+  return within(std::pow(std::max(a, 1.0), b));
 }
 
 /// Whether an operator does not round: what it gives are numbers that it is given, or their
@@ -190,7 +199,8 @@ class Preparation {
     if (!results) return std::nullopt;
     for (const interp::Value& result : *results)
       if (!result.datum.is_tensor() ||
-          !is_defined_on(*node.op, inputs, result.datum.tensor().dtype))
+          asked_of_constants(*node.op, inputs, result.datum.tensor().dtype) ==
+              Assumption::Kind::Domain)
         return std::nullopt;
     return *results;
   }
@@ -208,7 +218,7 @@ class Preparation {
   }
 
   /// Whether a node computes what is not defined of constants, or goes on with such a result.
-  bool is_undefined(const GraphNode& node, const Vals& operands, DType result) const {
+  bool is_undefined(const GraphNode& node, const Vals& operands, DType result) {
     std::vector<interp::Value> inputs;
     for (const Val& operand : operands) {
       if (operand.present() && undefined_.contains(operand.id())) return true;
@@ -216,7 +226,9 @@ class Preparation {
       if (constant == nullptr) return false;
       inputs.push_back({*constant});
     }
-    return !is_defined_on(*node.op, inputs, result);
+    const auto asked = asked_of_constants(*node.op, inputs, result);
+    if (asked && asked != Assumption::Kind::Domain) assumptions_.push_back(assumption_of(*asked));
+    return asked == Assumption::Kind::Domain;
   }
 
   /// Whether a node is computed of scales or of quantized constants, and stays so.
@@ -235,6 +247,8 @@ class Preparation {
     const auto results = evaluated(node, operands);
     if (!results) return std::nullopt;
     Vals values;
+    for (const interp::Value& result : *results)
+      is_undefined(node, operands, result.datum.tensor().dtype);  // says what has to be assumed
     const bool is_moved = data_movement(*node.op, *node.attrs, known).has_value();
     for (const interp::Value& result : *results) {
       rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved);
