@@ -29,8 +29,13 @@ Expected<Opsets> opsets_of(const ModelFile& file) {
                         .message = fmt::format("opset {} is not supported", import.version()),
                         .note = fmt::format("tessera reads opsets 1 to {}", kNewestOpset),
                         .help = "convert the model with onnx.version_converter"};
-    auto [known, added] = opsets.emplace(domain, import.version());
-    if (!added) known->second = std::max(known->second, import.version());
+    const auto [known, added] = opsets.emplace(domain, import.version());
+    if (!added && known->second != import.version())
+      return Diagnostic{.id = "onnx-ambiguous-opset",
+                        .where = {.file = file.path.string()},
+                        .message = fmt::format("the model imports opsets {} and {} of one domain",
+                                               known->second, import.version()),
+                        .help = "keep the one that its operators are of"};
   }
   return opsets;
 }

@@ -21,7 +21,7 @@ OpDef skip_norm(std::string name, std::string summary, std::vector<std::string> 
           .summary = std::move(summary),
           .inputs = std::move(inputs),
           .outputs = {"out", "mean", "inv_std_var", "sum"},
-          .attrs = {{"epsilon", 1e-5}},
+          .attrs = {{"epsilon", 1e-12}},
           .expand = [norm = std::move(norm), bias](Body& b, const Attrs& attrs,
                                                    const Vals& in) -> Expected<Vals> {
             const Val sum = biased(in, bias) + in[1];

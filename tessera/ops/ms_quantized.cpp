@@ -161,7 +161,17 @@ OpDef ms_qlinear_average_pool() {
       window_attrs({flag_attr("ceil_mode", 0), flag_attr("count_include_pad", 0),
                     flag_attr("channels_last", 0)});
   std::erase_if(attrs, [](const AttrSpec& attr) { return attr.name == "dilations"; });
-  return of_one("ms_qlinear_average_pool", "average_pool", std::move(attrs));
+  OpDef pool = of_one("ms_qlinear_average_pool", "average_pool", std::move(attrs));
+  pool.expand = [expand = pool.expand](Body& b, const Attrs& given,
+                                       const Vals& in) -> Expected<Vals> {
+    // ONNX Runtime divides by the part of a window that hangs over the padding too, unlike in
+    // AveragePool; that is nowhere said.
+    if (given.i("ceil_mode") != 0 && given.i("count_include_pad") != 0)
+      return bad_operands("ceil_mode and count_include_pad are set",
+                          "what the mean of a window at the end is taken over is not defined");
+    return expand(b, given, in);
+  };
+  return pool;
 }
 
 OpDef ms_qlinear_global_average_pool() {

@@ -48,6 +48,18 @@ TEST(Microsoft, NormalizesASum) {
                              {1.248433, 0.1527914, 0.2092394, -0.1933474, 1.610161, 0.2120585})}});
 }
 
+TEST(Microsoft, NormalizesASmallSum) {
+  // The default epsilon is 1e-12, not that of LayerNormalization.
+  expect_op({.op = "ms_skip_layer_normalization",
+             .inputs = {f32({1, 1, 2}, {0.0001, 0}), f32({1, 1, 2}, {0.0001, 0}),
+                        f32({2}, {1, 1})},
+             .outputs = {f32({1, 1, 2}, {0.99995, -0.99995})}});
+  expect_op({.op = "ms_skip_simplified_layer_normalization",
+             .inputs = {f32({1, 1, 2}, {0.0001, 0.0001}), f32({1, 1, 2}, {0, 0}),
+                        f32({2}, {1, 1})},
+             .outputs = {f32({1, 1, 2}, {0.99995, 0.99995})}});
+}
+
 TEST(Microsoft, DividesByTheRootOfTheMeanSquare) {
   expect_op({.op = "ms_simplified_layer_normalization",
              .attrs = {{"epsilon", 0.01}},

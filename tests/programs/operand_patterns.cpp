@@ -351,7 +351,10 @@ const std::vector<OperandPattern>& operand_patterns() {
        "kernel_shape!=@two_twos strides=1..3^2 pads=0..1^4 channels_last!=1"},
       {"ms_qlinear_average_pool", "Q[n,c,d+] " + scales + " H[]scale Q[]",
        "strides=1..3^s auto_pad=NOTSET|SAME_UPPER|SAME_LOWER|VALID pads=0..1^2s "
-       "kernel_shape!=1..3^s ceil_mode=0|1 count_include_pad=0|1 channels_last=0"},
+       "kernel_shape!=1..3^s count_include_pad=0|1 channels_last=0"},
+      {"ms_qlinear_average_pool", "Q[n,c,d+] " + scales + " H[]scale Q[]",
+       "strides=1..3^s auto_pad=NOTSET|SAME_UPPER|SAME_LOWER|VALID pads=0..1^2s "
+       "kernel_shape!=1..3^s ceil_mode=0|1 channels_last=0"},
       {"ms_qlinear_concat", "H[]scale Q[] Q[a,b] H[]scale Q[] Q[a,c] H[]scale Q[]", "axis!=1|-1"},
       // Windows of signals.
       {"hann_window", "Z#[]0..9", "output_datatype=@float periodic=0|1"},
