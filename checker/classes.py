@@ -63,6 +63,10 @@ class Classes:
         self.catalog, self.parents, self.nodes, self.uses = catalog, [], {}, {}
         self.constants, self.by_content, self.by_sizes = {}, {}, {}  # by class; classes by what they are
         self.real = set()  # classes of constants that are no rounded numbers
+        self.is_lemma = False  # whether values are added that are real numbers
+        self.rounded = set()  # results of operators over constants that are rounded numbers
+        self.near = []  # classes that a constant was joined with up to rounding, and the exact numbers of those
+        self.read = set()  # classes of constants that a lemma takes for the numbers that they are
         self.tensors, self.folding, self.counts_narrow_sizes = {}, Folding(), False
         self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
         for op, attrs in catalog.defaults.items():
@@ -98,6 +102,9 @@ class Classes:
     def type(self, c):
         tensor = self.tensors.get(str(self.find(c)))
         return tensor and (tensor.dtype, tuple(d.key for d in tensor.shape))
+
+    def is_near(self, c):
+        return any(self.find(c) == self.find(other) for other, _ in self.near)
 
     def constant(self, constant):
         key = constant.dtype, tuple(constant.shape), constant.data
@@ -146,6 +153,8 @@ class Classes:
         attrs = frozenset({**self.defaults.get(call.op, {}), **given}.items())
         node = Node(call.op, attrs, tuple(self.find(c) for c in operands), count)
         if node in self.nodes:
+            require(not self.is_lemma or not self.rounded & set(self.nodes[node]),
+                    "a lemma calculates with what is rounded")
             return self.nodes[node]
         kind, text = self.meaning(node)
         # Operators of ONNX that have no meaning here are functions; others might not be.
@@ -201,13 +210,16 @@ class Classes:
                 constant = self.folding.result(value.definition, value.output, operands)
             except Refused:
                 continue
-            if self.folding.is_exact and is_float(constant.dtype) and not is_move(value.definition, value.output):
+            is_moved = is_move(value.definition, value.output) and not any(c in self.real for c, _ in operands)
+            if self.folding.is_exact and is_float(constant.dtype) and not is_moved:
                 # What a lemma brings in is a real number: its rounded value is no other constant.
                 own = self.fresh(self.tensors[str(c)])
                 self.constants[own] = constant
                 self.real.add(own)
                 made.append((c, own))
             else:
+                if is_float(constant.dtype) and not is_moved:
+                    self.rounded.add(c)
                 made.append((c, self.constant(constant)))
             self.folding.add(made[-1][1], value.definition, value.output, operands, constant.dtype)
         return made
@@ -357,14 +369,15 @@ class Pattern:
         elif isinstance(e, Literal):
             if id(e) not in self.literals:
                 self.literals[id(e)] = classes.constant(constant_of_literal(e))
-            if classes.find(self.literals[id(e)]) == c:
-                yield found
+            if classes.find(self.literals[id(e)]) == c and not (is_float(e.dtype) and classes.is_near(c)):
+                yield {**found, ("read", c): c} if is_float(e.dtype) else found
         else:
             given = {name: attribute_value(value) for name, value in e.attrs.items()}
             attrs = frozenset({**classes.defaults.get(e.op, {}), **given}.items())
             for node, output in self.nodes.get(c, []):
+                # A lemma is about real numbers: a result that was rounded is none of its values.
                 if (node.op, node.attrs, node.count, output) == (e.op, attrs, count, which) and \
-                        len(node.operands) == len(e.args):
+                        len(node.operands) == len(e.args) and classes.nodes[node][output] not in classes.rounded:
                     yield from self.match_all(list(zip(e.args, node.operands)), found)
 
     def match_all(self, pairs, found):

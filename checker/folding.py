@@ -1,5 +1,6 @@
 """Constants that are computed from others: what a tool has folded is computed again."""
 import math
+from fractions import Fraction
 from random import Random
 
 from evaluation import Numbers, constant_of, elements_of, evaluated, is_float, is_move
@@ -15,6 +16,7 @@ class Folding:
     def __init__(self):
         self.computed = set()  # classes of constants that are results of arithmetic
         self.steps = {}  # by class: a definition, which result of it, and operands, as classes and constants
+        self.fractions = {}  # by class: what its steps give exactly
         self.is_exact = False  # whether steps are kept: what the models themselves compute is rounded at each step
         self.rounds = False  # floats were computed, and rounded to their types
 
@@ -42,6 +44,31 @@ class Folding:
                 made = made._replace(elements=[x * (1 + rng.choice((-unit, unit))) for x in made.elements])
             known[c] = made
         return known[c]
+
+    def exact(self, c, constant):
+        """The numbers of a constant as fractions, without any rounding on the way to it; None where they are none."""
+        def numbers(c, constant):
+            if c not in self.steps:
+                return Numbers(constant.dtype, constant.shape, [Fraction(x) for x in elements_of(constant)])
+            if c not in self.fractions:
+                self.fractions[c] = None  # where a constant is made of itself
+                definition, which, operands = self.steps[c]
+                self.fractions[c] = evaluated(definition, which, [numbers(*operand) for operand in operands])
+            return self.fractions[c]
+        try:
+            elements = numbers(c, constant).elements
+        except (Refused, ArithmeticError, AttributeError, TypeError, ValueError):
+            return None
+        return tuple(elements) if all(isinstance(x, (int, Fraction)) for x in elements) else None
+
+    def leaves(self, c, constant, seen):
+        """The constants that a computed one is made of, with their classes."""
+        if c not in self.steps:
+            return [(c, constant)]
+        if c in seen:
+            return []
+        seen.add(c)
+        return [leaf for operand in self.steps[c][2] for leaf in self.leaves(*operand, seen)]
 
     def units_apart(self, c, constant, given):
         """The largest difference of a computed constant from a given one, in units of its last place; none where an

@@ -159,9 +159,13 @@ def clipped(pieces):
 
 
 def largest_clip(pieces):
-    """max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips."""
+    """max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips, or of many elements plus a number."""
     number = next((n for p in pieces for n in [constant_of(value_of(p))] if p.is_plain() and n is not None), None)
-    if len(pieces) < 3 or not number or not any(clip_operand(without_number(value_of(p))[1]) for p in pieces):
+
+    def is_shifted(piece):
+        shift, rest = without_number(value_of(piece))
+        return len(pieces) > 2 and clip_operand(rest) or piece.bound and shift
+    if not number or not any(map(is_shifted, pieces)):
         return None
     less = constant(-number)
     return most([p.like(factors=sums.group(value_of(p) + less).factors) for p in pieces]) + constant(number)

@@ -1,13 +1,17 @@
 """Certificates of two models: the files, and lemmas by which values of one are values of the other."""
 import hashlib
 import re
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 
-from assumptions import CLAUSES
+from assumptions import CLAUSES, Inspection
 from certificates import CertificateReader, seal
 from claims import Binding
 from classes import Classes, Pattern, constant_of_literal
-from graphs import Literal, parsed_graph, parsed_rule
+from evaluation import constant_of, elements_of, is_float
+from folding import DIGITS
+from graphs import Call, Literal, parsed_graph, parsed_rule
 from onnx_file import Model, read_model
 from reader import Reader
 from sizes import Refused, require
@@ -19,6 +23,7 @@ WRAPS = ("wrap-around", CLAUSES["wrap-around"])
 ROUNDED = re.compile(r"\d+ constants? of one model (?:is|are) what the constants of the other compute to, rounded: "
                      r"elements differ by at most (\d+\.\d) units in the last place")
 MOST_ROUNDS = 8  # of putting lemmas in
+MOST_RESHAPED = 1 << 12  # elements
 MOST_JOINED = 4  # computed constants that are equal up to rounding
 
 
@@ -75,11 +80,9 @@ def read_file(path):
 
 class ModelCheck:
     def __init__(self, certificate, catalog):
-        self.certificate, self.catalog, self.classes = certificate, catalog, Classes(catalog)
+        self.certificate, self.catalog = certificate, catalog
         self.units = max([float(m.group(1)) for _, text in certificate.assumptions for m in [ROUNDED.fullmatch(text)]
                           if m], default=None)
-        self.tried = set()  # pairs of constants
-        self.joined = {}  # by class: the different computed constants that others were joined with
 
     def check(self, paths):
         models = []
@@ -90,11 +93,30 @@ class ModelCheck:
             require(weights == said["weights"], f"{path.name} has other weights")
         self.defaulted = {("declared", f"the input {name} has the value that its file gives it")
                           for model in models for name in model.defaulted}
-        outputs = self.numbered(*models)
         lemmas = [CertificateReader(text).certificate() for text in self.certificate.lemmas]
-        self.classes.folding.is_exact = True
         rules = [parsed_rule(lemma.rule) for lemma in lemmas]
+        try:
+            self.show(models, rules, False)
+        except Refused:
+            self.show(models, rules, True)  # scales that lemmas calculate with are products and no rounded numbers
+        self.check_assumptions(lemmas)
+        named, plain = set(), set()
+        for lemma in lemmas:
+            contents = checked_rule(lemma, self.catalog).contents.literals
+            (named if lemma.named_reals else plain).update(Inspection(lemma, contents).reals)
+        require(not named & plain, "a constant is read in two ways")
 
+    def show(self, models, rules, is_exact):
+        """That the outputs of both models are in the same classes. If it is exact, what the models compute of constants
+        is a real number, otherwise it is rounded to its type; what lemmas bring in always is real."""
+        self.classes = Classes(self.catalog)
+        self.tried = set()  # pairs of constants
+        self.reshaped = set()  # computed constants, and shapes that they were compared in
+        self.joined = {}  # by class: the different computed constants that others were joined with
+        self.classes.folding.is_exact = is_exact
+        outputs = self.numbered(*models)
+        self.given = set(self.classes.constants)
+        self.classes.folding.is_exact = True
         self.match_rounded()
 
         def is_shown(used):
@@ -105,9 +127,35 @@ class ModelCheck:
             used |= self.put_in(rules)
         require(len(used) == len(rules), "a lemma is not about these models")
         require(is_shown(used), "the lemmas do not show that the models are equal")
-        self.check_assumptions(lemmas)
-        for lemma in lemmas:
-            checked_rule(lemma, self.catalog)
+        self.check_readings()
+
+    def check_readings(self):
+        """A constant that stands for a number near it does so for one, and nowhere for itself."""
+        classes, numbers = self.classes, {}
+        for c, exact in classes.near:
+            numbers.setdefault(classes.find(c), set()).add(exact)
+        require(all(len(several) == 1 for several in numbers.values()) and
+                not {classes.find(c) for c in classes.read} & set(numbers), "a constant is read in two ways")
+
+    def is_made_of_given(self, a):
+        """Whether a real number is computed of constants of the models, and of 0 and 1."""
+        folding, constants = self.classes.folding, self.classes.constants
+        return all(c in self.given or not is_float(constant.dtype) or set(elements_of(constant)) <= {0.0, 1.0}
+                   for c, constant in folding.leaves(a, constants[a], set()))
+
+    def joins_reals(self, a, b):
+        """Whether a real number may be joined with a constant near it: one that stands for no other, nor for itself."""
+        classes = self.classes
+        exact = classes.folding.exact(a, classes.constants[a])
+        if exact is not None and exact == tuple(Fraction(x) for x in elements_of(classes.constants[b])):
+            return True
+        here = {classes.find(a), classes.find(b)}
+        if here & {classes.find(c) for c in classes.read} or not self.is_made_of_given(a):
+            return False
+        others = {other for c, other in classes.near if classes.find(c) in here}
+        require(others <= {exact}, "several numbers are taken for one up to rounding")
+        classes.near.append((a, exact if exact is not None else a))
+        return True
 
     def numbered(self, source, target):
         """The values of both models; pairs of the classes of their outputs."""
@@ -136,13 +184,19 @@ class ModelCheck:
             require(not rule.where and len(rule.source.outputs) == 1, "a lemma has a guard")
             patterns = [Pattern(self.classes, rule.inputs, body) for body in (rule.source, rule.target)]
             sides += [(i, patterns[0], patterns[1]), (i, patterns[1], patterns[0])]
+        self.reshape_constants({tuple(int(x) for x in e.args[1].elements) for rule in lemmas
+                                for body in (rule.source, rule.target) for _, e in body.lets
+                                if isinstance(e, Call) and e.op == "reshape" and isinstance(e.args[1], Literal)})
         for _ in range(MOST_ROUNDS):
             before = len(self.classes.parents), self.count()
             for i, here, other in sides:
                 for found in list(here.matches()):
                     if set(other.inputs) <= set(found):
                         used.add(i)
+                        self.classes.read |= {c for name, c in found.items() if isinstance(name, tuple)}
+                        self.classes.is_lemma = True
                         made, = self.classes.body(other.body, {n: found[n] for n in other.inputs})
+                        self.classes.is_lemma = False
                         self.classes.union(made, found[here.root])
                 self.match_rounded()
             if before == (len(self.classes.parents), self.count()):
@@ -157,19 +211,49 @@ class ModelCheck:
         classes = self.classes
         if self.units is None:
             return
+        self.reshape_computed()
         for a in sorted(classes.folding.computed):
             for b in list(classes.constants):
                 if classes.find(a) == classes.find(b) or (a, b) in self.tried or b in classes.real:
                     continue
                 self.tried.add((a, b))
                 apart = classes.folding.units_apart(a, classes.constants[a], classes.constants[b])
-                if apart is not None and apart <= self.units + 0.05:  # which is printed with one digit
+                if apart is not None and apart <= self.units + 0.05 and (  # which is printed with one digit
+                        a not in classes.real or self.joins_reals(a, b)):
                     # Of what is near and near again, some may be far.
                     joined = self.joined.pop(classes.find(a), set()) | self.joined.pop(classes.find(b), set())
                     joined.add(bytes(classes.constants[a].data))
                     require(len(joined) <= MOST_JOINED, "too many constants are taken for one up to rounding")
                     classes.union(b, a)
                     self.joined[classes.find(a)] = joined
+
+    def reshape_constants(self, shapes):
+        """Constants of the models that are others in a shape that a lemma makes are results of reshape."""
+        classes = self.classes
+        for (dtype, shape, data), c in list(classes.by_content.items()):
+            for to in shapes - {shape}:
+                if prod(to) == prod(shape) and (dtype, to, data) in classes.by_content:
+                    self.reshaped_class(c, to)
+
+    def reshaped_class(self, c, shape):
+        to = self.classes.constant(constant_of("i64", [len(shape)], list(shape)))
+        return self.classes.add(Call("reshape", {}, []), [c, to], 1)[0]
+
+    def reshape_computed(self):
+        """Computed constants are compared with those of other shapes too: scales of channels, and one for all."""
+        classes, shapes = self.classes, {}
+        for b in classes.constants.values():
+            if b.dtype in DIGITS and prod(b.shape) <= MOST_RESHAPED:
+                shapes.setdefault((b.dtype, prod(b.shape)), {}).setdefault(tuple(b.shape), []).append(elements_of(b)[0])
+        for a in sorted(classes.folding.computed):
+            constant = classes.constants[a]
+            for shape, firsts in shapes.get((constant.dtype, prod(constant.shape)), {}).items():
+                first = elements_of(constant)[0]
+                if shape == tuple(constant.shape) or (classes.find(a), shape) in self.reshaped or \
+                        not any(abs(x - first) <= 0.01 * abs(first) for x in firsts):
+                    continue
+                self.reshaped.add((classes.find(a), shape))
+                classes.union(a, self.reshaped_class(self.reshaped_class(a, shape), constant.shape))
 
     def check_assumptions(self, lemmas):
         """All that the lemmas and the constants need, and nothing that is not checked here."""

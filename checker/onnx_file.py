@@ -31,6 +31,9 @@ INPUT_UNTIL = {**{f"Reduce{name}": ("axes", 1, opset) for name, opset in AXES_UN
                "Squeeze": ("axes", 1, 13), "Unsqueeze": ("axes", 1, 13), "Split": ("split", 1, 13)}
 
 
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
+
+
 class Message:
     """The fields of a message by number, as they are in the file."""
 
@@ -47,29 +50,41 @@ class Message:
                 require(kind == 2, "a field of the file is not read")
                 size, at = varint(data, at)
                 value, at = data[at:at + size], at + size
-            require(at <= len(data), "the file is not whole")
-            self.fields.setdefault(key >> 3, []).append(value)
+            require(at <= len(data) and key >> 3, "the file is not whole")
+            self.fields.setdefault(key >> 3, []).append((kind, value))
 
-    def one(self, field, default=None):
-        values = self.fields.get(field, [default])
+    def all(self, field, *kinds):
+        """The values of a field; other readers would leave out those of another wire type."""
+        values = self.fields.get(field, [])
+        require(all(kind in kinds for kind, _ in values), "a field of the file has another wire type")
+        return [value for _, value in values]
+
+    def one(self, field, kind, default):
+        values = self.all(field, kind) or [default]
         require(len(values) == 1, "a field is given twice")
         return values[0]
 
+    def bytes(self, field):
+        return bytes(self.one(field, BYTES, b""))
+
     def text(self, field):
-        return bytes(self.one(field, b"")).decode()
+        return self.bytes(field).decode()
+
+    def texts(self, field):
+        return [bytes(value).decode() for value in self.all(field, BYTES)]
 
     def integer(self, field, default=0):
-        return signed(self.one(field, default))
+        return signed(self.one(field, VARINT, default))
 
     def message(self, field):
-        return Message(self.one(field, b""))
+        return Message(self.one(field, BYTES, b""))
 
     def messages(self, field):
-        return [Message(value) for value in self.fields.get(field, [])]
+        return [Message(value) for value in self.all(field, BYTES)]
 
     def integers(self, field):
         result = []
-        for value in self.fields.get(field, []):
+        for value in self.all(field, VARINT, BYTES):
             at = 0
             while not isinstance(value, int) and at < len(value):  # packed
                 number, at = varint(value, at)
@@ -78,8 +93,12 @@ class Message:
                 result.append(signed(value))
         return result
 
-    def packed(self, field):
-        return b"".join(bytes(value) for value in self.fields.get(field, []))
+    def packed(self, field, kind):
+        """Numbers of 4 or 8 bytes, together or apart."""
+        width = 4 if kind == FIXED32 else 8
+        values = self.all(field, kind, BYTES)
+        require(all(len(value) % width == 0 for value in values), "the file is not whole")
+        return b"".join(bytes(value) for value in values)
 
 
 def varint(data, at):
@@ -118,8 +137,8 @@ class File:
         self.folder, self.beside = Path(path).parent, {}
         model = Message(Path(path).read_bytes())
         require(not model.fields.get(25), "functions of a model are not read")
-        opsets = distinct((m.text(1), m.integer(2)) for m in model.messages(8))
-        self.opset = opsets.get("", opsets.get("ai.onnx", 0))
+        opsets = distinct(("" if m.text(1) == "ai.onnx" else m.text(1), m.integer(2)) for m in model.messages(8))
+        self.opset = opsets.get("", 0)
         require(7 <= self.opset <= 26, f"opset {self.opset} is not read")
         graph = model.message(7)
         require(not graph.fields.get(15), "sparse weights are not read")
@@ -153,9 +172,9 @@ class File:
         if t.integer(14) == 1:
             data = self.external({m.text(1): m.text(2) for m in t.messages(13)}, size)
         elif 9 in t.fields:
-            data = bytes(t.one(9))
+            data = t.bytes(9)
         elif dtype in ("f32", "f64"):
-            data = t.packed(4 if dtype == "f32" else 10)
+            data = t.packed(4, FIXED32) if dtype == "f32" else t.packed(10, FIXED64)
         else:
             field = {"i64": 7, "u64": 11, "u32": 11}.get(dtype, 5)
             data = b"".join((n & (1 << 64) - 1).to_bytes(8, "little")[:width_of(dtype)] for n in t.integers(field))
@@ -175,7 +194,7 @@ class File:
         name, kind = a.text(1), a.integer(20)
         require(not a.text(21), "an attribute of a function is not read")
         if kind == 1:
-            return name, struct.unpack("<f", a.one(2, b"\0\0\0\0"))[0]
+            return name, struct.unpack("<f", a.one(2, FIXED32, b"\0\0\0\0"))[0]
         if kind == 2:
             number = a.integer(3)
             return name, DTYPES.get(number, number) if name in DTYPE_ATTRIBUTES else number
@@ -184,9 +203,10 @@ class File:
         if kind == 4:
             return name, self.tensor(a.message(5))
         if kind == 6:
-            return name, tuple(struct.unpack(f"<{len(a.packed(7)) // 4}f", a.packed(7)))
+            data = a.packed(7, FIXED32)
+            return name, tuple(struct.unpack(f"<{len(data) // 4}f", data))
         require(kind in (7, 8), f"the attribute {name} is not read")
-        return name, tuple(a.integers(8)) if kind == 7 else tuple(bytes(s).decode() for s in a.fields.get(9, []))
+        return name, tuple(a.integers(8)) if kind == 7 else tuple(a.texts(9))
 
     def given(self, elements):
         """A list of integers as a constant of its own."""
@@ -198,8 +218,8 @@ class File:
         require(domain == "com.microsoft" or (own and kind not in NOT_READ and self.opset >= SINCE.get(kind, 1)),
                 f"the operator {domain}{'.' if domain else ''}{kind} of opset {self.opset} is not read")
         attrs = distinct(self.attribute(a) for a in node.messages(5))
-        args = [bytes(n).decode() or None for n in node.fields.get(1, [])]
-        outputs = [bytes(n).decode() for n in node.fields.get(2, [])]
+        args = [name or None for name in node.texts(1)]
+        outputs = node.texts(2)
         if own and kind == "Constant":
             return self.constant(outputs[0], attrs)
         until = INPUT_UNTIL.get(kind)

@@ -205,7 +205,7 @@ Expected<prove::SweepResult> prove_models_with_certificate(const fs::path& sourc
     const auto shown = rules::check_certificate(*made, {});
     if (!shown) return without(shown.error().message);
     proved->assumptions = shown->assumptions;
-    lemmas.emplace(made->subject.rule, to_text(*made));
+    lemmas[made->subject.rule] = to_text(*made);
     return verdict;
   };
   TESSERA_TRY(prove::SweepResult result, prove_models(source, target, options));
@@ -245,9 +245,16 @@ Expected<std::string> check_model_certificate(const fs::path& path, const ModelF
   TESSERA_TRY(const auto lemmas, replayed(file.lemmas));
   std::set<std::string> used;
   prove::SweepOptions options{.seed = statement.seed};
-  options.prover = [&](const Graph& a, const Graph& b, const prove::Options&) -> prove::Verdict {
+  options.prover = [&](const Graph& a, const Graph& b,
+                       const prove::Options& how) -> prove::Verdict {
     const auto here = lemmas.find(to_text(rules::statement_of(lemma_of(a, b))));
     if (here == lemmas.end()) return prove::Unknown{"there is no lemma"};
+    const bool is_named =
+        std::ranges::any_of(here->second.assumptions, [](const prove::Assumption& assumption) {
+          return assumption.kind == prove::Assumption::Kind::Constant;
+        });
+    if (how.names_constants && !is_named && !prove::nameable_constants(a, b).empty())
+      return prove::Unknown{"a constant is read in two ways"};
     used.insert(here->first);
     return prove::Proved{{}, {}, here->second.assumptions};
   };

@@ -127,17 +127,19 @@ std::optional<Sum> clipped(Names& names, const Sum& pieces) {
   return scaled(std::move(least), -1);
 }
 
-/// max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips. Nothing where there
-/// is none, or the number is 0.
+/// max(n, x, y) = n + max(0, x - n, y - n), for the largest of several clips, or of many elements
+/// plus a number. Nothing where there is no such operand, or n is 0.
 std::optional<Sum> largest_clip(Names& names, const Sum& pieces) {
   std::optional<Rational> number;
   bool clips = false;
   for (const Term& piece : pieces.terms) {
     const Sum& value = value_of(piece);
     if (is_plain(piece) && constant_of(value)) number = constant_of(value);
-    clips = clips || clip_operand(without_number(value).rest) != nullptr;
+    const auto [shift, rest] = without_number(value);
+    clips = clips || (pieces.terms.size() > 2 && clip_operand(rest) != nullptr) ||
+            (!piece.bound.empty() && !shift.is(0));
   }
-  if (pieces.terms.size() < 3 || !clips || !number || number->is(0)) return std::nullopt;
+  if (!clips || !number || number->is(0)) return std::nullopt;
   std::vector<Term> groups = opened(names, pieces).terms;
   for (Term& piece : groups)
     piece.factors = group(add(value_of(piece), constant(*number * Rational(-1)))).factors;

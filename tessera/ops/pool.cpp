@@ -90,7 +90,10 @@ OpDef max_pool() {
         Output indices = pool.output(largest[1]);
         indices.name = "indices";
         indices.dtype = DType::I64;
-        return pool.defined({pool.output(max_of(pool.taps, pixel)), indices});
+        const Tuple value = fold(pool.taps, {least}, {pixel}, [](const Tuple& a, const Tuple& b) {
+          return Tuple{max(a[0], b[0])};
+        });
+        return pool.defined({pool.output(value[0]), indices});
       },
   };
 }

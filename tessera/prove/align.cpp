@@ -82,7 +82,11 @@ class SizeAgreement {
                         .where = {.item = name},
                         .message = fmt::format("the input is {} in one model and {} in the other",
                                                to_string(source), to_string(target))};
-    if (!source.shape || !target.shape) return source.shape ? source : target;
+    if (!source.shape || !target.shape) {
+      const Type& known = source.shape ? source : target;
+      if (known.shape) assume("{} is {}", name, to_string(known));
+      return known;
+    }
     Type type = source;
     for (std::size_t axis = 0; axis < type.shape->size(); ++axis)
       agree(name, (*type.shape)[axis], (*target.shape)[axis]);

@@ -199,12 +199,18 @@ bool ConstantMatcher::match_computed(ValueId target) {
   const auto same_count = by_count_.find({result->dtype, result->count()});
   if (same_count == by_count_.end()) return false;
   for (const ValueId source : same_count->second) {
-    if (pairing_.graph(Side::Source).constant(source)->shape != result->shape ||
-        pairing_.paired(pairing_.of(Side::Source, source)) ||
-        !is_rounded(Side::Source, source, target))
-      continue;
-    pairing_.assign(Side::Target, target, pairing_.of(Side::Source, source));
-    return true;
+    const ClassId id = pairing_.of(Side::Source, source);
+    const Ints& shape = pairing_.graph(Side::Source).constant(source)->shape;
+    // One number for all channels is an element or an array of one.
+    const bool is_reshaped = shape != result->shape;
+    if (is_reshaped && result->count() != 1) continue;
+    const std::optional<ValueId> value =
+        is_reshaped ? reshaped(Side::Target, target, shape) : target;
+    if (!value) continue;
+    if (is_reshaped && pairing_.of(Side::Target, *value) == id) return true;
+    if (pairing_.paired(id) || !is_rounded(Side::Source, source, *value)) continue;
+    if (is_reshaped) return assign(Side::Source, source, *value);
+    return assign(Side::Target, target, source);
   }
   return false;
 }

@@ -10,6 +10,7 @@ namespace tessera::prove {
 namespace {
 
 constexpr double kClose = 2e-3;
+constexpr double kSignedOffset = 128;
 
 /// A pseudo-random weight in [-1, 1) of an index.
 double weight(std::uint64_t i) {
@@ -82,6 +83,22 @@ bool may_reshape(const Fingerprint& a, const Fingerprint& b) {
 
 bool may_equal(const Fingerprint& a, const Fingerprint& b) {
   return a.shape == b.shape && may_reshape(a, b);
+}
+
+bool may_be_signed(const Fingerprint& i8, const Fingerprint& u8) {
+  if (i8.dtype != DType::I8 || u8.dtype != DType::U8 || i8.shape != u8.shape) return false;
+  const std::int64_t count = element_count(i8.shape).value_or(0);
+  const double sum = i8.sum * i8.norm, offset = kSignedOffset * static_cast<double>(count);
+  Fingerprint moved = i8;
+  moved.dtype = DType::U8;
+  moved.norm = std::sqrt(i8.norm * i8.norm + kSignedOffset * (2 * sum + offset));
+  moved.telling = moved.norm > 0;
+  if (!moved.telling) return !u8.telling;
+  moved.sum = (sum + offset) / moved.norm;
+  if (!same_multiset(moved, u8)) return false;
+  double weights = 0;
+  for (std::int64_t i = 0; i < count; ++i) weights += weight(static_cast<std::uint64_t>(i));
+  return close((i8.in_order * i8.norm + kSignedOffset * weights) / moved.norm, u8.in_order);
 }
 
 std::optional<std::vector<std::int64_t>> may_transpose(const Fingerprint& a, const Fingerprint& b) {

@@ -26,6 +26,9 @@ Fingerprint fingerprint(const Tensor& tensor);
 /// Whether the tensors may be equal, as they are or one after a reshape.
 bool may_equal(const Fingerprint& a, const Fingerprint& b);
 bool may_reshape(const Fingerprint& a, const Fingerprint& b);
+/// Whether a tensor of i8 may have the elements of one of u8, less 128: how tools turn the signed
+/// quantization of a tensor into the unsigned one.
+bool may_be_signed(const Fingerprint& i8, const Fingerprint& u8);
 /// The order of a's axes in which it may be equal to b; nothing where there is none.
 std::optional<std::vector<std::int64_t>> may_transpose(const Fingerprint& a, const Fingerprint& b);
 

@@ -141,11 +141,15 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options,
   }
   for (const auto& [input, tensor] : options.contents)
     claim->constants.emplace(input_name(input), tensor);
-  if (auto certificate = certificate_for(*claim, options, arithmetic, why))
-    return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
-  if (auto written = with_contents(*claim)) {
-    if (auto certificate = certificate_for(*written, options, arithmetic, why))
+  const bool is_named =
+      options.names_constants && !named_constants(claim->claim).empty();
+  if (!is_named)
+    if (auto certificate = certificate_for(*claim, options, arithmetic, why))
       return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
+  if (auto written = with_contents(*claim)) {
+    if (!is_named)
+      if (auto certificate = certificate_for(*written, options, arithmetic, why))
+        return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
     claim = *std::move(written);
   }
   // A double that is not the nearest one of a number stands for itself.
@@ -214,6 +218,12 @@ Expected<std::vector<Setting>> settings_of(const Graph& source, const Graph& tar
     if (auto setting = setting_under(given, own, source, target, guard))
       settings.push_back(*std::move(setting));
   return settings;
+}
+
+std::vector<Assumption> nameable_constants(const Graph& source, const Graph& target) {
+  const auto claim = claim_of(source, target, {});
+  return claim && !certify::has_doubles(claim->claim) ? named_constants(claim->claim)
+                                                      : std::vector<Assumption>();
 }
 
 std::vector<Assumption> assumptions_of(const GraphClaim& claim) {

@@ -22,6 +22,7 @@ struct Options {
   bool splits = true;                       // terms by cases, where nothing else proves it
   bool cases = true;                        // also of maxima and of signs
   bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
+  bool names_constants = false;             // it does, wherever there is one
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
   std::map<std::size_t, Tensor> contents = {};  // of inputs, where known: for assumptions alone
   Arithmetic* arithmetic = nullptr;             // shared by the proofs of one thread
@@ -50,6 +51,9 @@ struct Setting {
 };
 /// Those in which `prove` looks for a proof. No proof is tried.
 Expected<std::vector<Setting>> settings_of(const Graph& source, const Graph& target);
+
+/// What a proof says of the constants that stand for named reals, if it reads them so.
+std::vector<Assumption> nameable_constants(const Graph& source, const Graph& target);
 
 /// What a proof of a claim takes for granted.
 std::vector<Assumption> assumptions_of(const GraphClaim& claim);

@@ -12,6 +12,7 @@
 #include "tessera/ops/operators.h"
 #include "tessera/prove/alarm.h"
 #include "tessera/prove/assumptions.h"
+#include "tessera/prove/constant_readings.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
@@ -45,8 +46,12 @@ bool is_pure(const Graph& graph) {
 /// Two models, one of which is the source: values of the target are matched with its values.
 class Sweep {
  public:
-  Sweep(const Aligned& aligned, const SweepOptions& options)
-      : aligned_(aligned), options_(options), alarm_(options.stop), runs_(aligned, options) {
+  Sweep(const Aligned& aligned, const SweepOptions& options, ConstantReadings& readings)
+      : aligned_(aligned),
+        options_(options),
+        readings_(readings),
+        alarm_(options.stop),
+        runs_(aligned, options) {
     for (const ValueId id : aligned_.source.inputs())
       result_.input_names.push_back(aligned_.source.name(id));
   }
@@ -80,7 +85,7 @@ class Sweep {
   bool match_outputs();
   struct Candidate {
     ValueId value;
-    enum class As : std::uint8_t { Same, Reshaped, Transposed } as = As::Same;
+    enum class As : std::uint8_t { Same, Reshaped, Transposed, Offset } as = As::Same;
     Ints order = {};
   };
   std::vector<Candidate> candidates(ValueId target) const;
@@ -95,8 +100,12 @@ class Sweep {
     if (options_.progress) options_.progress({done, aligned_.target.value_count() + 1, what});
   }
 
+  /// Whether all proofs until now read constants alike.
+  bool reads_alike() { return readings_.agree(options_.prover, assumptions_); }
+
   const Aligned& aligned_;
   const SweepOptions& options_;
+  ConstantReadings& readings_;
   Alarm alarm_;
   ModelRuns runs_;
   std::optional<Pairing> pairing_;
@@ -194,6 +203,8 @@ std::vector<Sweep::Candidate> Sweep::candidates(ValueId target) const {
       found.push_back({{i}});
     else if (wanted.telling && may_reshape(print, wanted))
       found.push_back({{i}, Candidate::As::Reshaped});
+    else if (may_be_signed(print, wanted) || may_be_signed(wanted, print))
+      found.push_back({{i}, Candidate::As::Offset});
     else if (auto order = may_transpose(print, wanted))
       found.push_back({{i}, Candidate::As::Transposed, *std::move(order)});
   }
@@ -221,12 +232,27 @@ std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target
     case Candidate::As::Transposed:
       return pairing_->derive(Side::Source, *op::transpose, {{"perm", candidate.order}},
                               {candidate.value});
+    case Candidate::As::Offset: {
+      // i8 and u8 of one quantization are 128 apart.
+      const DType dtype = pairing_->graph(Side::Target).type(target).dtype;
+      const std::int32_t offset[] = {dtype == DType::U8 ? 128 : -128};
+      const ValueId by = pairing_->derive_constant(
+          Side::Source, Tensor::of<std::int32_t>(DType::I32, {}, offset));
+      const auto cast = [&](ValueId value, DType to) {
+        return pairing_->derive(Side::Source, *op::cast, {{"to", std::string(to_string(to))}},
+                                {value});
+      };
+      const auto wide = cast(candidate.value, DType::I32);
+      const auto moved =
+          wide ? pairing_->derive(Side::Source, *op::add, {}, {*wide, by}) : std::nullopt;
+      return moved ? cast(*moved, dtype) : std::nullopt;
+    }
   }
   return std::nullopt;
 }
 
 bool Sweep::match_all() {
-  if (pairing_->all_outputs_paired()) return true;
+  if (pairing_->all_outputs_paired()) return reads_alike();
   if (!constants_) constants_.emplace(*pairing_);
   result_.proved = 0;
   failures_ = 0;
@@ -234,7 +260,7 @@ bool Sweep::match_all() {
   is_suspect_ = false;
   failed_.clear();
   pairing_->number(Side::Target, [this](ValueId value) { match(value); });
-  return match_outputs();
+  return match_outputs() && reads_alike();
 }
 
 bool Sweep::have_one_type(std::size_t output) const {
@@ -264,7 +290,7 @@ bool Sweep::match_outputs_by_cases() {
   }
   splits_ = false;
   tried_.clear();
-  return matched;
+  return matched && reads_alike();
 }
 
 bool Sweep::match_by_cases() {
@@ -415,6 +441,8 @@ bool Sweep::prove_window(const Window& window) {
   const auto* yes = std::get_if<Proved>(&verdict);
   if (yes == nullptr || !yes->guard.empty()) return false;
   assumptions_.insert(yes->assumptions.begin(), yes->assumptions.end());
+  how.stop = options_.stop;  // which outlives this comparison
+  readings_.add(*source, *target, how, yes->assumptions);
   return it->second = true;
 }
 
@@ -452,33 +480,66 @@ void Sweep::find_unrelated() {
   if (source && target) result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
 }
 
+/// Whether one graph quantizes to i8 or to u8 and the other does not.
+bool differ_in_sign(const Graph& a, const Graph& b) {
+  const auto has = [](const Graph& graph, DType dtype) {
+    return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
+      return node.op == op::quantize_linear && graph.type(graph.outputs(node)[0]).dtype == dtype;
+    });
+  };
+  return has(a, DType::I8) != has(b, DType::I8) || has(a, DType::U8) != has(b, DType::U8);
+}
+
+std::size_t dequantizations(const Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count_if(graph.nodes(), [](const GraphNode& node) {
+    return node.op == op::dequantize_linear;
+  }));
+}
+
 /// A proof with scales as the products that they are computed as, in one direction or the other;
 /// nothing where there is none.
 std::optional<SweepResult> matched_by_scales(const Aligned& aligned, const Aligned& reversed,
-                                             const SweepOptions& options) {
-  for (const Aligned* one : {&aligned, &reversed}) {
-    auto models = prepared_pair(*one, options.stop, true);
-    if (!models) return std::nullopt;
-    Sweep sweep(*one, options);
-    sweep.start(*std::move(models));
-    if (!sweep.match_all()) continue;
-    Verdict verdict = sweep.runs().confirmed(sweep.proved());
+                                             const SweepOptions& options,
+                                             ConstantReadings& readings) {
+  // Operators of integers are more easily found equal to what dequantizes their operands.
+  std::array order{&aligned, &reversed};
+  if (dequantizations(reversed.source) > dequantizations(aligned.source))
+    std::swap(order[0], order[1]);
+  std::array<std::optional<Sweep>, 2> sweeps;
+  const auto result = [](Sweep& sweep) {
+    Proved proved = sweep.proved();
     SweepResult made = std::move(sweep).report();
-    made.verdict = std::move(verdict);
+    made.verdict = std::move(proved);
     return made;
+  };
+  bool is_offset = false;
+  for (const std::size_t i : {0, 1}) {
+    auto models = prepared_pair(*order[i], options.stop, true);
+    if (!models) return std::nullopt;
+    is_offset = differ_in_sign((*models)[0].graph, (*models)[1].graph);
+    Sweep& sweep = sweeps[i].emplace(*order[i], options, readings);
+    sweep.start(*std::move(models));
+    if (sweep.match_all()) return result(sweep);
   }
+  if (!is_offset) return std::nullopt;
+  // Which tensors are 128 apart shows in a run.
+  if (sweeps[0]->observe()) return std::nullopt;
+  sweeps[1]->runs().take_observations(sweeps[0]->runs());
+  for (auto& sweep : sweeps)
+    if (sweep->match_all()) return result(*sweep);
   return std::nullopt;
 }
 
 /// A verdict that does not depend on which of the models is the source: proofs are looked for in
 /// both directions before an input is looked for that tells the models apart.
-SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
+SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
+                    ConstantReadings& readings) {
   const Aligned& aligned = size_case.aligned;
   const Aligned reversed{.source = aligned.target,
                          .target = aligned.source,
                          .inputs = aligned.inputs,
                          .assumptions = aligned.assumptions};
-  Sweep forward(aligned, options), backward(reversed, options);
+  Sweep forward(aligned, options, readings), backward(reversed, options, readings);
   const auto result = [&](Verdict verdict) {
     SweepResult made = std::move(forward).report();
     made.verdict = std::move(verdict);
@@ -502,7 +563,14 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   // Tools keep most names, and large models take long to run.
   if (forward.match_all()) return result(forward.runs().confirmed(forward.proved()));
   if (quantized)
-    if (auto exact = matched_by_scales(aligned, reversed, options)) return *std::move(exact);
+    if (auto exact = matched_by_scales(aligned, reversed, options, readings)) {
+      SweepResult made =
+          result(forward.runs().confirmed(std::get<Proved>(std::move(exact->verdict))));
+      made.values = exact->values;
+      made.congruent = exact->congruent;
+      made.proved = exact->proved;
+      return made;
+    }
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});
   if (!is_suspect && backward.match_all())
@@ -528,8 +596,9 @@ Expected<SweepResult> sweep(const Graph& source, const Graph& target, const Swee
   TESSERA_TRY(const Aligned aligned, align(source, target, options.names));
   std::optional<SweepResult> all;
   std::set<Assumption> assumptions;
+  ConstantReadings readings;  // in all cases
   for (const SizeCase& one : size_cases(aligned, options.stop)) {
-    SweepResult result = decided(one, options);
+    SweepResult result = decided(one, options, readings);
     const auto* proved = std::get_if<Proved>(&result.verdict);
     if (proved != nullptr)
       assumptions.insert(proved->assumptions.begin(), proved->assumptions.end());

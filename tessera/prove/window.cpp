@@ -43,11 +43,22 @@ Window::Member Window::member(Side side, ClassId id) const {
   return {other(side), *value};
 }
 
+bool Window::is_derived(Side side, ClassId id) const {
+  const auto value = pairing_->member(side, id);
+  return value && !pairing_->prepared(side).live[value->index] &&
+         pairing_->graph(side).producer(*value) != nullptr;
+}
+
+Window::Member Window::definition(Side side, ClassId id) const {
+  const Member own = member(side, id);
+  const bool is_leaf = pairing_->graph(own.side).producer(own.value) == nullptr;
+  if (is_leaf || is_derived(other(own.side), id))
+    if (const auto value = pairing_->member(other(own.side), id)) return {other(own.side), *value};
+  return own;
+}
+
 std::optional<std::vector<ClassId>> Window::operands(Side side, ClassId id) const {
-  Member of = member(side, id);
-  // A constant of this side may be something that is derived on the other.
-  if (pairing_->graph(of.side).producer(of.value) == nullptr)
-    if (const auto derived = pairing_->member(other(of.side), id)) of = {other(of.side), *derived};
+  const Member of = definition(side, id);
   const Graph& graph = pairing_->graph(of.side);
   const GraphNode* node = graph.producer(of.value);
   if (node == nullptr) return std::nullopt;
@@ -88,12 +99,15 @@ std::size_t Window::rank(ClassId id) const {
   return id;
 }
 
-bool Window::stays_constant(ClassId id) const {
-  const auto is_computed = [&](Side side) {
+bool Window::is_computed(ClassId id) const {
+  return std::ranges::any_of(kSides, [&](Side side) {
     const auto value = pairing_->member(side, id);
     return value && pairing_->graph(side).producer(*value) != nullptr;
-  };
-  if (std::ranges::any_of(kSides, is_computed)) return false;
+  });
+}
+
+bool Window::stays_constant(ClassId id) const {
+  if (is_computed(id)) return false;
   for (const Side side : kSides)
     if (const auto value = pairing_->member(side, id))
       if (const Tensor* tensor = pairing_->graph(side).constant(*value)) return is_plain(*tensor);
@@ -130,8 +144,11 @@ void Window::balance() {
     for (const Side side : kSides)
       for (const ClassId id : frontiers[index(side)]) {
         if (stuck.contains({side, id}) || stays_constant(id)) continue;
-        const bool alone = !pairing_->paired(id) || is_size(side, id) || is_scale(id);
-        if (!alone && frontiers[index(other(side))].contains(id)) continue;
+        const bool common = frontiers[index(other(side))].contains(id);
+        if (common && !is_size(side, id) && !is_scale(id)) continue;
+        // What is derived leads to the value that it is derived of.
+        const bool alone = !pairing_->paired(id) || is_size(side, id) || is_scale(id) ||
+                           is_derived(Side::Source, id) || is_derived(Side::Target, id);
         if (!latest || (alone && !must) || (alone == must && rank(id) > rank(latest->second))) {
           if (must && !alone) continue;
           latest = {side, id};
@@ -149,7 +166,8 @@ void Window::balance() {
     for (const ClassId id : frontiers[index(side)]) {
       if (stays_constant(id)) continue;
       const bool loose = !frontiers[index(other(side))].contains(id) && is_constant(side, id);
-      if (loose && keeps_small_ && is_small(side, id)) continue;
+      // A constant that is computed elsewhere stands for the real number, not for itself.
+      if (loose && keeps_small_ && is_small(side, id) && !is_computed(id)) continue;
       cut.insert(id);
       if (loose) loose_[index(side)].push_back(id);
     }
@@ -206,9 +224,7 @@ std::optional<Graph> Window::graph(Side side) const {
   };
   for (const ClassId id : inside(side)) {
     if (values.contains(id)) continue;
-    Member of = member(side, id);
-    if (pairing_->graph(of.side).producer(of.value) == nullptr)
-      of = {other(of.side), *pairing_->member(other(of.side), id)};
+    const Member of = definition(side, id);
     const Graph& from = pairing_->graph(of.side);
     const GraphNode& node = *from.producer(of.value);
     Graph::NewNode copy = copied_node(

@@ -48,11 +48,18 @@ class Window {
   Member member(Side side, ClassId id) const;
 
  private:
+  /// Whether a side has the class as a value that was derived, not one of its graph.
+  bool is_derived(Side side, ClassId id) const;
+  /// The value whose operands are taken for a class: a derived one is made of the other side's
+  /// values, and a constant of one side may be computed on the other.
+  Member definition(Side side, ClassId id) const;
   static std::size_t index(Side side) { return static_cast<std::size_t>(side); }
   std::optional<std::vector<ClassId>> operands(Side side, ClassId id) const;
   std::set<ClassId> frontier(Side side) const;
   bool expand(Side side, ClassId id);
   std::size_t rank(ClassId id) const;
+  /// Whether a value of the class is the result of an operator.
+  bool is_computed(ClassId id) const;
   bool stays_constant(ClassId id) const;
   /// Arithmetic of scales, which proofs calculate with.
   bool is_scale(ClassId id) const;

@@ -1,6 +1,7 @@
 #include "tessera/prove/sweep.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -469,6 +470,42 @@ TEST(Sweep, ConstantsThatNothingRoundsAreTheirNumbers) {
   expect_not_proved("graph(x: f32[3]) { return sub(x, cast(16777216) {to=\"f32\"}) }");
   expect_verdict("proved", "graph(x: f32[3]) { return sub(x, identity(16777220.0)) }",
                  "graph(x: f32[3]) { return sub(x, 16777220.0) }");
+}
+
+TEST(Sweep, ReadsEachConstantInOneWay) {
+  // y is 0 for c = 1/sqrt(2), and u is not 0 for the number that c is.
+  const auto source = [](std::string_view results) {
+    return fmt::format(R"(graph(x: f32[2, 3]) {{
+      c = const f32[] 0.70710677  half = const f32[] 0.5
+      many = const f32[] 33554432.0  large = const f32[] 1000000.0
+      cx = mul(c, x)  square = mul(c, cx)  hx = mul(half, x)  rest = sub(hx, square)
+      u = mul(rest, many)  above = sub(u, large)  y = relu(above)
+      return {}
+    }})",
+                       results);
+  };
+  const auto target = [](std::string_view results) {
+    return fmt::format(R"(graph(x: f32[2, 3]) {{
+      k = const f32[] 0.57425964  zero = const f32[] 0.0  large = const f32[] 1000000.0
+      none = mul(zero, x)  above = sub(none, large)  y = relu(above)  u = mul(k, x)
+      return {}
+    }})",
+                       results);
+  };
+  expect_in_both_orders("proved", source("y"), target("y"));
+  expect_in_both_orders("proved", source("u"), target("u"));
+  expect_in_both_orders("unknown", source("y, u"), target("y, u"));
+}
+
+TEST(Sweep, SaysTheShapeOfAnInputOfUnknownRank) {
+  const Graph source = parsed(R"(graph(x: f32[...]) { y = relu(x) z = relu(y) return z })"),
+              target = parsed(R"(graph(x: f32[2, 3]) { y = relu(x) return y })");
+  for (const SweepResult& result : {swept(source, target), swept(target, source)}) {
+    const auto* proved = std::get_if<Proved>(&result.verdict);
+    ASSERT_NE(proved, nullptr) << reason(result);
+    EXPECT_THAT(proved->assumptions,
+                ::testing::Contains(Assumption{Assumption::Kind::Sizes, "x is f32[2, 3]"}));
+  }
 }
 
 TEST(Sweep, SizesThatFollowFromDataMeetByBroadcasting) {
