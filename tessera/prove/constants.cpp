@@ -194,7 +194,8 @@ std::optional<ValueId> ConstantMatcher::reshaped(Side side, ValueId value, const
 }
 
 bool ConstantMatcher::match_computed(ValueId target) {
-  const std::optional<Tensor>& result = pairing_.prepared(Side::Target).rounded[target.index];
+  // Copies here and below: values that are derived move the lists.
+  const std::optional<Tensor> result = pairing_.prepared(Side::Target).rounded[target.index];
   if (!result) return false;
   const auto same_count = by_count_.find({result->dtype, result->count()});
   if (same_count == by_count_.end()) return false;
@@ -216,7 +217,7 @@ bool ConstantMatcher::match_computed(ValueId target) {
 }
 
 bool ConstantMatcher::match(ValueId target) {
-  const Tensor& wanted = *pairing_.graph(Side::Target).constant(target);
+  const Tensor wanted = *pairing_.graph(Side::Target).constant(target);
   if (wanted.dtype == DType::String) return false;
   const Prepared& source_graph = pairing_.prepared(Side::Source);
   for (std::uint32_t i = 0; i < source_graph.rounded.size(); ++i)
@@ -228,7 +229,7 @@ bool ConstantMatcher::match(ValueId target) {
   if (same_count != by_count_.end()) {
     const bool telling = wanted.count() >= kTellingSize;
     for (const ValueId source : same_count->second) {
-      const Tensor& given = *pairing_.graph(Side::Source).constant(source);
+      const Tensor given = *pairing_.graph(Side::Source).constant(source);
       const bool computed = pairing_.prepared(Side::Source).computed[source.index] ||
                             pairing_.prepared(Side::Target).computed[target.index];
       if (computed && given.shape == wanted.shape && assign_rounded(Side::Target, target, source))

@@ -14,6 +14,7 @@
 #include "tessera/prove/align.h"
 #include "tessera/prove/draw.h"
 #include "tessera/prove/elements.h"
+#include "tessera/prove/exact_scales.h"
 #include "tessera/prove/widen.h"
 #include "tessera/support/rng.h"
 
@@ -206,6 +207,36 @@ bool is_made_by_rounding(const Graph& joint, const Apart& found, const std::vect
   return distance(apart.source, apart.target) < 1e-3 * distance(found.source, found.target);
 }
 
+/// Whether models with quantized tensors differ with exact scales, by more than ties make.
+bool differ_with(const ExactScales& exact_scales, const std::vector<Tensor>& inputs,
+                 const DistinguishOptions& options, interp::Options run) {
+  std::vector<interp::Value> values;
+  for (const Tensor& input : inputs) values.push_back({widened(input)});
+  std::optional<std::array<std::vector<Datum>, 2>> before;
+  for (const std::uint64_t seed : {1, 2}) {
+    const Widened moved = exact_scales.moved(seed);
+    std::vector<ValueId> of(moved.graph.value_count());  // the value of the joint graph
+    for (std::uint32_t i = 0; i < moved.values.size(); ++i)
+      if (moved.values[i].present()) of[moved.values[i].index] = {i};
+    run.observe = {};
+    if (options.observe && !before)
+      run.observe = [&](ValueId id, const interp::Value& value) {
+        if (of[id.index].present()) options.observe(of[id.index], value);
+      };
+    const auto results = interp::run_as<double>(moved.graph, values, run);
+    if (!results) return false;
+    auto outputs = halves(*results);
+    const double apart = furthest_apart(outputs[0], outputs[1]).relative;
+    if (!(apart > kDiffers) || !mostly_finite(outputs[0])) return false;
+    for (const std::size_t side : {0, 1})
+      if (before &&
+          !(apart > kBeyondRounding * furthest_apart(outputs[side], (*before)[side]).relative))
+        return false;
+    before = std::move(outputs);
+  }
+  return true;
+}
+
 }  // namespace
 
 Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
@@ -216,7 +247,7 @@ Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
   interp::Options run{.threads = options.threads,
                       .memory_limit = options.memory_limit,
                       .stop = options.stop,
-                      .observe = options.observe};
+                      .observe = options.exact_scales ? nullptr : options.observe};
   TESSERA_TRY(const std::vector<interp::Value> results,
               interp::run_as<double>(joint.graph, values, run));
   const auto exact = halves(results);
@@ -242,13 +273,17 @@ Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
     single = halves(rounded);
   }
   const auto& rounded = options.rounded != nullptr ? *options.rounded : single;
-  for (const std::size_t side : {0, 1})
-    if (!(furthest.relative >
-          kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
-      return std::optional<Refuted>{};
-  const bool can_round = !joint.is_integral[furthest.output] && std::isfinite(furthest.relative);
-  if (can_round && is_made_by_rounding(joint.graph, furthest, inputs, run))
-    return std::optional<Refuted>{};
+  const auto is_beyond_rounding = [&] {
+    if (options.exact_scales != nullptr)
+      return differ_with(*options.exact_scales, inputs, options, run);
+    for (const std::size_t side : {0, 1})
+      if (!(furthest.relative >
+            kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
+        return false;
+    const bool can_round = !joint.is_integral[furthest.output] && std::isfinite(furthest.relative);
+    return !can_round || !is_made_by_rounding(joint.graph, furthest, inputs, run);
+  };
+  if (!is_beyond_rounding()) return std::optional<Refuted>{};
   return std::optional(Refuted{.sizes = {},
                                .inputs = inputs,
                                .output = furthest.output,

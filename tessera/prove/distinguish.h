@@ -13,6 +13,8 @@
 
 namespace tessera::prove {
 
+class ExactScales;
+
 /// Two models differ where an output is further apart than this part of its root mean square, and
 /// further than so many times what either output moves when its model runs in single precision.
 inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
@@ -55,10 +57,14 @@ struct DistinguishOptions {
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;
   bool may_overflow = false;  // the input is large: a result that is not finite says nothing
-  /// Is shown the results of the run in double, by values of the joint graph.
+  /// Is shown the results of the run that tells, in double, by values of its joint graph: that of
+  /// `exact_scales`, or of the models.
   std::function<void(ValueId, const interp::Value&)> observe = {};
   /// Outputs in single precision on the same input, where known: source, target.
   const std::array<std::vector<Datum>, 2>* rounded = nullptr;
+  /// Of models with quantized tensors: those differ which do with exact scales, however far single
+  /// precision moves them.
+  const ExactScales* exact_scales = nullptr;
 };
 
 /// Runs both graphs in double on an input: a refutation if the outputs differ; an error if one of

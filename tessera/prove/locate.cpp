@@ -160,14 +160,8 @@ bool Locator::agrees(Side side, ValueId value) const {
   });
 }
 
-Divergence::Place Locator::place(Side side, ValueId value) const {
+std::set<std::size_t> Locator::region(Side side, ValueId value) const {
   const Graph& from = graph(side);
-  const GraphNode* const node = from.producer(value);
-  Divergence::Place place{.value = from.name(value)};
-  if (node == nullptr) return place;
-  place.node = from.node_name(number_of(from, *node));
-  place.op = node->op->name;
-  // Back to values that agree, so many nodes.
   std::set<std::size_t> inside;
   std::vector<ValueId> next{value};
   for (std::size_t i = 0; i < next.size(); ++i) {
@@ -178,6 +172,41 @@ Divergence::Place Locator::place(Side side, ValueId value) const {
     for (const ValueId operand : from.inputs(*producer))
       if (operand.present()) next.push_back(operand);
   }
+  return inside;
+}
+
+std::optional<Divergence::Weight> Locator::differing_weight(ValueId source, ValueId target) const {
+  std::map<std::string, const Tensor*> by_name;
+  const auto for_each_constant = [&](Side side, ValueId value, auto&& visit) {
+    const Graph& from = graph(side);
+    for (const std::size_t n : region(side, value))
+      for (const ValueId id : from.inputs(from.nodes()[n]))
+        if (id.present() && from.constant(id) != nullptr && from.is_named(id))
+          visit(from.name(id), *from.constant(id));
+  };
+  for_each_constant(Side::Source, source, [&](const std::string& name, const Tensor& tensor) {
+    by_name.emplace(name, &tensor);
+  });
+  std::optional<Divergence::Weight> found;
+  for_each_constant(Side::Target, target, [&](const std::string& name, const Tensor& tensor) {
+    const auto ours = by_name.find(name);
+    if (found || ours == by_name.end() || ours->second->shape != tensor.shape ||
+        ours->second->dtype != tensor.dtype)
+      return;
+    found = differing_elements(*ours->second, tensor);
+    if (found) found->source = found->target = name;
+  });
+  return found;
+}
+
+Divergence::Place Locator::place(Side side, ValueId value) const {
+  const Graph& from = graph(side);
+  const GraphNode* const node = from.producer(value);
+  Divergence::Place place{.value = from.name(value)};
+  if (node == nullptr) return place;
+  place.node = from.node_name(number_of(from, *node));
+  place.op = node->op->name;
+  const std::set<std::size_t> inside = region(side, value);
   Graph& made = place.subgraph;
   made.set_name(side == Side::Source ? "source" : "target");
   std::map<std::uint32_t, ValueId> values;
@@ -213,6 +242,15 @@ Divergence Locator::described(ValueId source, ValueId target) const {
   const auto change = [&](std::string text) { found.changes.push_back(std::move(text)); };
   const GraphNode *ours = source_.producer(source), *theirs = target_.producer(target);
   if (ours == nullptr || theirs == nullptr) return found;
+  const auto change_weight = [&](Divergence::Weight weight) {
+    change(fmt::format("{}[{}] {} against {}{}", weight.source, fmt::join(weight.position, ", "),
+                       float_text(weight.source_element), float_text(weight.target_element),
+                       weight.differing == 1 ? std::string{}
+                                             : fmt::format(", {} of {} elements", weight.differing,
+                                                           weight.elements)));
+    if (!found.weight) found.weight = std::move(weight);
+  };
+  if (auto weight = differing_weight(source, target)) change_weight(*std::move(weight));
   if (ours->op != theirs->op) {
     change(fmt::format("operator {} against {}", ours->op->name, theirs->op->name));
     return found;
@@ -241,13 +279,8 @@ Divergence Locator::described(ValueId source, ValueId target) const {
       } else if (auto weight = differing_elements(*constant, *replaced)) {
         weight->source = name(source_, mine);
         weight->target = name(target_, other);
-        change(fmt::format(
-            "{}[{}] {} against {}{}", weight->source, fmt::join(weight->position, ", "),
-            float_text(weight->source_element), float_text(weight->target_element),
-            weight->differing == 1
-                ? std::string{}
-                : fmt::format(", {} of {} elements", weight->differing, weight->elements)));
-        if (!found.weight) found.weight = std::move(weight);
+        if (!found.weight || found.weight->source != weight->source)
+          change_weight(*std::move(weight));
       }
       continue;
     }

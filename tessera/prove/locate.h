@@ -56,7 +56,11 @@ class Locator {
   bool depends_on_shared_alone(ValueId target) const;
   bool agrees(Side side, ValueId value) const;
   std::optional<ValueId> counterpart(ValueId target) const;
+  /// Numbers of the nodes from values that agree to one that differs, so many.
+  std::set<std::size_t> region(Side side, ValueId value) const;
   Divergence described(ValueId source, ValueId target) const;
+  /// A constant with other elements than the one of its name, among what two regions read.
+  std::optional<Divergence::Weight> differing_weight(ValueId source, ValueId target) const;
   Divergence::Place place(Side side, ValueId value) const;
   const Graph& graph(Side side) const { return side == Side::Source ? source_ : target_; }
   bool is_shared(Side side, ValueId value) const;

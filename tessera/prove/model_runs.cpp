@@ -88,7 +88,10 @@ const JointGraph& ModelRuns::joint() {
 
 std::optional<Refuted> ModelRuns::refutation(const std::vector<Tensor>& inputs,
                                              DistinguishOptions how) {
-  Locator locator(aligned_.source, aligned_.target, joint(), options_.memory_limit / 4);
+  const std::int64_t most_bytes = options_.memory_limit / 4;
+  Locator locator = exact_scales_ ? Locator(exact_scales_->source(), exact_scales_->target(),
+                                            exact_scales_->joint(), most_bytes)
+                                  : Locator(aligned_.source, aligned_.target, joint(), most_bytes);
   how.observe = [&](ValueId id, const interp::Value& value) { locator.observe(id, value); };
   auto refuted = distinguishes(joint(), inputs, how);
   if (!refuted || !*refuted) return std::nullopt;

@@ -8,6 +8,7 @@
 
 #include "tessera/interp/interp.h"
 #include "tessera/prove/distinguish.h"
+#include "tessera/prove/exact_scales.h"
 #include "tessera/prove/fingerprint.h"
 #include "tessera/prove/input_ranges.h"
 #include "tessera/prove/joint_graph.h"
@@ -29,6 +30,11 @@ class ModelRuns {
   /// One run of the prepared graphs of both models, in which fingerprints are taken; a refutation
   /// where it is one already.
   std::optional<Refuted> observe(const Graph& source, const Graph& target);
+  /// From now on models with quantized tensors, prepared with their scales kept, are also run with
+  /// exact scales.
+  void use_exact_scales(const Prepared& source, const Prepared& target) {
+    exact_scales_.emplace(source, target);
+  }
   /// Takes the fingerprints of the same models in the other order.
   void take_observations(const ModelRuns& other);
   /// Whether `observe` found sizes and integers that both models accept.
@@ -67,8 +73,10 @@ class ModelRuns {
         .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
   }
   DistinguishOptions running() const {
-    return {
-        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
+    return {.threads = options_.threads,
+            .memory_limit = options_.memory_limit,
+            .stop = options_.stop,
+            .exact_scales = exact_scales_ ? &*exact_scales_ : nullptr};
   }
   void show(std::string_view what) const {
     if (options_.progress) options_.progress({0, aligned_.target.value_count() + 1, what});
@@ -80,6 +88,7 @@ class ModelRuns {
   std::optional<std::vector<Type>> sized_;
   InputRanges below_;  // of the integers that the models take
   std::optional<JointGraph> joint_;
+  std::optional<ExactScales> exact_scales_;
   std::optional<Divergence> divergence_;
 };
 

@@ -236,8 +236,8 @@ std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target
       // i8 and u8 of one quantization are 128 apart.
       const DType dtype = pairing_->graph(Side::Target).type(target).dtype;
       const std::int32_t offset[] = {dtype == DType::U8 ? 128 : -128};
-      const ValueId by = pairing_->derive_constant(
-          Side::Source, Tensor::of<std::int32_t>(DType::I32, {}, offset));
+      const ValueId by =
+          pairing_->derive_constant(Side::Source, Tensor::of<std::int32_t>(DType::I32, {}, offset));
       const auto cast = [&](ValueId value, DType to) {
         return pairing_->derive(Side::Source, *op::cast, {{"to", std::string(to_string(to))}},
                                 {value});
@@ -491,44 +491,72 @@ bool differ_in_sign(const Graph& a, const Graph& b) {
 }
 
 std::size_t dequantizations(const Graph& graph) {
-  return static_cast<std::size_t>(std::ranges::count_if(graph.nodes(), [](const GraphNode& node) {
-    return node.op == op::dequantize_linear;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.nodes(), [](const GraphNode& node) { return node.op == op::dequantize_linear; }));
 }
 
-/// A proof with scales as the products that they are computed as, in one direction or the other;
-/// nothing where there is none.
-std::optional<SweepResult> matched_by_scales(const Aligned& aligned, const Aligned& reversed,
-                                             const SweepOptions& options,
-                                             ConstantReadings& readings) {
-  // Operators of integers are more easily found equal to what dequantizes their operands.
-  std::array order{&aligned, &reversed};
-  if (dequantizations(reversed.source) > dequantizations(aligned.source))
-    std::swap(order[0], order[1]);
-  std::array<std::optional<Sweep>, 2> sweeps;
-  const auto result = [](Sweep& sweep) {
+/// Proofs with scales as the products that they are computed as, in one direction or the other.
+class ScaleSweeps {
+ public:
+  ScaleSweeps(const Aligned& aligned, const Aligned& reversed, const SweepOptions& options,
+              ConstantReadings& readings)
+      : of_{&aligned, &reversed}, options_(options), readings_(readings) {
+    // Operators of integers are more easily found equal to what dequantizes their operands.
+    if (dequantizations(reversed.source) > dequantizations(aligned.source))
+      std::swap(order_[0], order_[1]);
+  }
+
+  /// Nothing where there is no proof.
+  std::optional<SweepResult> matched_by_names() {
+    for (const std::size_t i : order_) {
+      auto models = prepared_pair(*of_[i], options_.stop, true);
+      if (!models) return std::nullopt;
+      if (!models_) models_ = i == 0 ? *models : std::array{(*models)[1], (*models)[0]};
+      Sweep& sweep = sweeps_[i].emplace(*of_[i], options_, readings_);
+      sweep.start(*std::move(models));
+      if (sweep.match_all()) return result(sweep);
+    }
+    return std::nullopt;
+  }
+  void use_exact_scales(ModelRuns& runs) const {
+    if (models_) runs.use_exact_scales((*models_)[0], (*models_)[1]);
+  }
+  /// A refutation by the runs of the models.
+  std::optional<Refuted> observe(ModelRuns& runs) {
+    if (!models_) return std::nullopt;
+    use_exact_scales(runs);
+    const auto& [source, target] = *models_;
+    auto refuted = runs.observe(source.graph, target.graph);
+    if (sweeps_[0] && sweeps_[1]) {
+      sweeps_[1]->runs().take_observations(runs);
+      sweeps_[0]->runs().take_observations(sweeps_[1]->runs());
+    }
+    return refuted;
+  }
+  /// The same after `observe`, which shows what tensors are 128 apart.
+  std::optional<SweepResult> matched_by_run() {
+    if (!sweeps_[0] || !sweeps_[1] || !differ_in_sign((*models_)[0].graph, (*models_)[1].graph))
+      return std::nullopt;
+    for (const std::size_t i : order_)
+      if (sweeps_[i]->match_all()) return result(*sweeps_[i]);
+    return std::nullopt;
+  }
+
+ private:
+  static SweepResult result(Sweep& sweep) {
     Proved proved = sweep.proved();
     SweepResult made = std::move(sweep).report();
     made.verdict = std::move(proved);
     return made;
-  };
-  bool is_offset = false;
-  for (const std::size_t i : {0, 1}) {
-    auto models = prepared_pair(*order[i], options.stop, true);
-    if (!models) return std::nullopt;
-    is_offset = differ_in_sign((*models)[0].graph, (*models)[1].graph);
-    Sweep& sweep = sweeps[i].emplace(*order[i], options, readings);
-    sweep.start(*std::move(models));
-    if (sweep.match_all()) return result(sweep);
   }
-  if (!is_offset) return std::nullopt;
-  // Which tensors are 128 apart shows in a run.
-  if (sweeps[0]->observe()) return std::nullopt;
-  sweeps[1]->runs().take_observations(sweeps[0]->runs());
-  for (auto& sweep : sweeps)
-    if (sweep->match_all()) return result(*sweep);
-  return std::nullopt;
-}
+
+  std::array<const Aligned*, 2> of_;
+  std::array<std::size_t, 2> order_ = {0, 1};
+  const SweepOptions& options_;
+  ConstantReadings& readings_;
+  std::optional<std::array<Prepared, 2>> models_ = {};  // source and target
+  std::array<std::optional<Sweep>, 2> sweeps_ = {};
+};
 
 /// A verdict that does not depend on which of the models is the source: proofs are looked for in
 /// both directions before an input is looked for that tells the models apart.
@@ -562,15 +590,20 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
   forward.start(*models);
   // Tools keep most names, and large models take long to run.
   if (forward.match_all()) return result(forward.runs().confirmed(forward.proved()));
-  if (quantized)
-    if (auto exact = matched_by_scales(aligned, reversed, options, readings)) {
-      SweepResult made =
-          result(forward.runs().confirmed(std::get<Proved>(std::move(exact->verdict))));
-      made.values = exact->values;
-      made.congruent = exact->congruent;
-      made.proved = exact->proved;
+  if (quantized) {
+    ScaleSweeps scales(aligned, reversed, options, readings);
+    const auto proved_by_scales = [&](const SweepResult& exact) {
+      scales.use_exact_scales(forward.runs());
+      SweepResult made = result(forward.runs().confirmed(std::get<Proved>(exact.verdict)));
+      made.values = exact.values;
+      made.congruent = exact.congruent;
+      made.proved = exact.proved;
       return made;
-    }
+    };
+    if (const auto exact = scales.matched_by_names()) return proved_by_scales(*exact);
+    if (auto refuted = scales.observe(forward.runs())) return result(*std::move(refuted));
+    if (const auto exact = scales.matched_by_run()) return proved_by_scales(*exact);
+  }
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});
   if (!is_suspect && backward.match_all())

@@ -33,13 +33,18 @@ Tensor widened(const Tensor& tensor) {
 }
 
 Graph widened(const Graph& graph) {
+  return widened(graph, {}).graph;
+}
+
+Widened widened(const Graph& graph, std::span<const std::optional<Tensor>> constants) {
   Graph made;
   std::vector<ValueId> values(graph.value_count());
   for (const ValueId id : graph.inputs())
     values[id.index] = made.add_input(widened(graph.type(id)), graph.name(id));
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
     if (const Tensor* constant = graph.constant({i}))
-      values[i] = made.add_constant(widened(*constant), {});
+      values[i] = made.add_constant(
+          i < constants.size() && constants[i] ? *constants[i] : widened(*constant), {});
   for (const GraphNode& node : graph.nodes()) {
     Graph::NewNode copy{.op = node.op, .attrs = widened(*node.attrs)};
     for (const ValueId id : graph.inputs(node))
@@ -54,7 +59,7 @@ Graph widened(const Graph& graph) {
   std::vector<ValueId> outputs;
   for (const ValueId id : graph.outputs()) outputs.push_back(values[id.index]);
   made.set_outputs(std::move(outputs));
-  return made;
+  return {std::move(made), std::move(values)};
 }
 
 }  // namespace tessera::prove

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "tessera/ir/graph.h"
 
 namespace tessera::prove {
@@ -9,6 +13,12 @@ namespace tessera::prove {
 ///
 /// A difference of two models that single precision alone makes is not there any more.
 Graph widened(const Graph& graph);
+/// The same with other numbers in place of constants, by value, where there are any.
+struct Widened {
+  Graph graph = {};
+  std::vector<ValueId> values = {};  // by value of the graph that was widened
+};
+Widened widened(const Graph& graph, std::span<const std::optional<Tensor>> constants);
 Tensor widened(const Tensor& tensor);
 
 }  // namespace tessera::prove

@@ -286,6 +286,80 @@ TEST(Sweep, DoesNotProveADamageThatIsTooSmallToShow) {
   }
 }
 
+/// Convolutions between quantized images, one after the other, each with a bias.
+struct Quantized {
+  static constexpr int kLayers = 3, kChannels = 16;
+
+  static Tensor integers(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed,
+                         double scale) {
+    std::vector<double> values = numbers(random_f32(shape, seed));
+    Buffer buffer(values.size() * static_cast<std::size_t>(byte_width(dtype)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store_integer(dtype, buffer.data(), static_cast<std::int64_t>(i),
+                    static_cast<std::int64_t>(std::clamp(scale * values[i], -127.0, 127.0)));
+    return {dtype, std::move(shape), std::move(buffer).freeze()};
+  }
+
+  /// As a tool writes it, between dequantize and quantize, or with operators of integers. `damage`
+  /// is added to a weight of the second convolution.
+  static Graph model(bool of_integers, int damage = 0) {
+    GraphBuilder g;
+    const Val x = g.input("x", DType::F32, {1, kChannels, 24, 24});
+    const auto number = [&](float value) { return g.constant(f32({}, {value})); };
+    const auto zero_point = [&](DType dtype, int value) {
+      Buffer buffer(1);
+      store_integer(dtype, buffer.data(), 0, value);
+      return g.constant(Tensor{dtype, {}, std::move(buffer).freeze()});
+    };
+    const float image_scales[] = {0.0173f, 0.0611f, 0.0527f, 0.0713f};
+    const int zeros[] = {121, 117, 131, 125};
+    Val q = g.op("quantize_linear", {x, number(image_scales[0]), zero_point(DType::U8, zeros[0])});
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const auto seed = static_cast<std::uint64_t>(10 * layer);
+      Tensor weight = integers(DType::I8, {kChannels, kChannels, 3, 3}, seed + 1, 60);
+      if (layer == 1) {
+        Buffer bytes(weight.bytes.size());
+        std::ranges::copy(weight.bytes.view(), bytes.data());
+        store_integer(DType::I8, bytes.data(), 777, integer_at(weight, 777) > 0 ? -damage : damage);
+        if (damage != 0) weight.bytes = std::move(bytes).freeze();
+      }
+      const Val w = g.constant(weight, "w" + std::to_string(layer)),
+                b = g.constant(integers(DType::I32, {kChannels}, seed + 2, 50));
+      const Val sx = number(image_scales[layer]), sw = number(0.00317f),
+                sy = number(image_scales[layer + 1]);
+      const Val zx = zero_point(DType::U8, zeros[layer]), zw = zero_point(DType::I8, 0),
+                zy = zero_point(DType::U8, zeros[layer + 1]);
+      const Attrs padded{{"pads", Ints{1, 1, 1, 1}}};
+      if (of_integers) {
+        q = g.op("qlinear_conv", {q, sx, zx, w, sw, zw, sy, zy, b}, padded);
+      } else {
+        const Val y =
+            g.op("conv",
+                 {g.op("dequantize_linear", {q, sx, zx}), g.op("dequantize_linear", {w, sw, zw}),
+                  g.op("dequantize_linear", {b, number(image_scales[layer] * 0.00317f)})},
+                 padded);
+        q = g.op("quantize_linear", {y, sy, zy});
+      }
+      g.name(q, "q" + std::to_string(layer));
+    }
+    return *g.finish({{"y", g.op("dequantize_linear", {q, number(image_scales[kLayers]),
+                                                       zero_point(DType::U8, zeros[kLayers])})}});
+  }
+};
+
+TEST(Sweep, RefutesADamagedWeightOfAQuantizedModel) {
+  for (const bool swapped : {false, true}) {
+    SCOPED_TRACE(swapped);
+    EXPECT_EQ(to_string(swept(Quantized::model(swapped), Quantized::model(!swapped)).verdict),
+              "proved");
+    const SweepResult result = swept(Quantized::model(swapped), Quantized::model(!swapped, 90));
+    ASSERT_EQ(to_string(result.verdict), "refuted") << reason(result);
+    ASSERT_TRUE(result.divergence && result.divergence->weight);
+    EXPECT_EQ(result.divergence->weight->source, "w1");
+    EXPECT_EQ(result.divergence->weight->differing, 1);
+  }
+}
+
 TEST(Sweep, LooksUpTheRowsOfATableThatDiffer) {
   const auto model = [](double damage) {
     std::vector<double> table = numbers(random_f32({5000, 4}, 7));
