@@ -142,8 +142,12 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
 
   nlohmann::json object = described(result, seconds);
   if (!options.save.empty() && std::holds_alternative<prove::Refuted>(result.verdict)) {
-    TESSERA_TRY(const auto paths, save_counterexample(result, options.save));
-    for (const auto& path : paths) object["counterexample"]["files"].push_back(path.string());
+    const auto paths = save_counterexample(result, options.save);
+    if (!paths) {  // which does not take the verdict back
+      show(object, context);
+      return paths.error();
+    }
+    for (const auto& path : *paths) object["counterexample"]["files"].push_back(path.string());
   }
   if (!options.picture.empty() && result.unrelated) {
     TESSERA_TRY_DONE(write_file(options.picture, [&](std::ostream& out) {

@@ -14,9 +14,16 @@ Expected<Mode> mode_of(const std::string& name) {
   return bad_operands("mode is " + name, "it has to be constant, reflect, edge or wrap");
 }
 
-/// Source position of an element in the padding.
-Scalar inside(Mode mode, const Scalar& position, const Dim& size) {
+/// What negative pads leave of an axis.
+Dim size_left(const Dim& before, const Dim& after, const Dim& size) {
+  return size - max(before * -1, 0) - max(after * -1, 0);
+}
+
+/// Source position of an element of the result.
+Scalar inside(Mode mode, const Scalar& element, const Dim& before, const Dim& after,
+              const Dim& size) {
   const Dim last = size - 1;
+  const Scalar position = element - Scalar(before);
   switch (mode) {
     case Mode::Constant: break;
     case Mode::Reflect: {
@@ -25,7 +32,11 @@ Scalar inside(Mode mode, const Scalar& position, const Dim& size) {
       return Scalar(last) - tessera::abs(Scalar(last) - phase);
     }
     case Mode::Edge: return tessera::min(tessera::max(position, 0), Scalar(last));
-    case Mode::Wrap: return tessera::mod(position, Scalar(size));
+    case Mode::Wrap: {
+      // As in common runtimes, what negative pads leave of the axis is repeated.
+      const Dim first = max(before * -1, 0), left = size_left(before, after, size);
+      return Scalar(first) + tessera::mod(element - Scalar(before + first), Scalar(left));
+    }
   }
   return position;
 }
@@ -60,9 +71,14 @@ OpDef pad() {
               if (mode != Mode::Constant && size.is(0))
                 return bad_operands(fmt::format("axis {} has size 0", axis),
                                     fmt::format("mode {} needs an element", attrs.s("mode")));
+              const Dim extent = size + before + after;
+              if (mode == Mode::Wrap && !extent.is(0) &&
+                  size_left(before, after, size).constant().value_or(1) <= 0)
+                return bad_operands(fmt::format("negative pads leave nothing of axis {}", axis),
+                                    "mode wrap needs an element");
               x.shape[axis] = size;
-              at[axis] = inside(mode, Scalar(run[axis]) - Scalar(before), size);
-              run[axis].extent = size + before + after;
+              at[axis] = inside(mode, Scalar(run[axis]), before, after, size);
+              run[axis].extent = extent;
             }
             const std::vector<Operand> rest = rest_as_given({"pads", "constant_value", "axes"}, in);
             Scalar value = mode == Mode::Constant ? x.or_zero(at) : x(at);

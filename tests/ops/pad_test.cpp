@@ -73,8 +73,23 @@ TEST(Pad, ContinuesTheTensor) {
              {f32({3}, {3, 3, 3})}});
 }
 
+TEST(Pad, WrapsWhatNegativePadsLeave) {
+  const auto wrapped = [](std::vector<std::int64_t> pads, std::vector<double> expected) {
+    const auto count = static_cast<std::int64_t>(expected.size());
+    expect_op({"pad",
+               {{"mode", std::string("wrap")}},
+               {f32({5}, {1, 2, 3, 4, 5}), i64({2}, std::move(pads))},
+               {f32({count}, expected)}});
+  };
+  wrapped({-2, 4}, {3, 4, 5, 3, 4, 5, 3});
+  wrapped({4, -2}, {3, 1, 2, 3, 1, 2, 3});
+  wrapped({-1, -2}, {2, 3});
+  wrapped({-5, 0}, {});
+}
+
 TEST(Pad, RefusesWhatItCannotContinue) {
   const Tensor x = f32({2}, {1, 2});
+  EXPECT_FALSE(try_evaluate("pad", {{"mode", std::string("wrap")}}, {x, i64({2}, {-2, 3})}));
   EXPECT_FALSE(try_evaluate("pad", {{"mode", std::string("mirror")}}, {x, i64({2}, {1, 1})}));
   EXPECT_FALSE(
       try_evaluate("pad", {{"mode", std::string("edge")}}, {f32({0}, {}), i64({2}, {1, 1})}));
