@@ -1,5 +1,7 @@
 #include <llvm/IR/Instructions.h>
 
+#include <algorithm>
+
 #include "dot_case.h"
 #include "tessera/codegen/llvm/dot_parts.h"
 
@@ -126,6 +128,24 @@ TEST(Dot, StreamsAMatrixForOneRow) {
     expect_right({.shape = {.m = 1, .n = 150, .k = 70}, .b = b}, 20, rng);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(Dot, ReadsAMatrixOfOnePanelInPlace) {
+  Rng rng(10);
+  expect_right({.shape = {.m = 50, .n = 32, .k = 400},
+                .constant_extents = true,
+                .machine = "skylake-avx512"},
+               0, rng);
+  const auto packs_b = [](std::int64_t n) {
+    OpenFunction open;
+    const machine::Machine machine = *machine::named("skylake-avx512");
+    emit_dot(open.ir, open.dense({.m = 50, .n = n, .k = 400}, machine), machine);
+    return std::ranges::any_of(open.module, [](const llvm::Function& function) {
+      return function.getName().starts_with("dot.pack.f32f32.32x");
+    });
+  };
+  EXPECT_FALSE(packs_b(32));
+  EXPECT_TRUE(packs_b(64));
 }
 
 TEST(Dot, SharesTheFunctionsOfEqualDots) {

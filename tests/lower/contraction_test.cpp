@@ -38,6 +38,16 @@ std::vector<GroupCase> contraction_cases() {
        {kMatmulByWeights},
        {"out"},
        {"w"}},
+      {"MatmulOfFewColumns",
+       {f32("a", {70, 300}), f32("w", {300, 12})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
+      {"MatmulOfOnePanel",
+       {f32("a", {70, 1100}), f32("w", {1100, 32})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
       {"MatmulOfActivations", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmulByWeights}},
       {"OneRow", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}, {"out"}, {"w"}},
       {"OneRowOfActivations", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}},
@@ -313,6 +323,24 @@ TEST(Contraction, FinishesSumsInRegisters) {
       EXPECT_NE(text->find(" on\n", dot), std::string::npos) << *text;
     }
   }
+}
+
+TEST(Contraction, PackedWeightsAreReadInPlace) {
+  for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"})
+    for (const std::int64_t columns : {4, 12, 15, 96, 200}) {  // a part of a panel, or several
+      SCOPED_TRACE(fmt::format("{}, {} columns", cpu, columns));
+      const auto machine = machine::named(cpu);
+      ASSERT_TRUE(machine);
+      const Group group{staged({f32("a", {70, 300}), f32("w", {300, columns})}, {kMatmulByWeights}),
+                        {"out"},
+                        {"w"}};
+      const auto code = lower_contraction(group, *machine, {});
+      ASSERT_TRUE(code && *code);
+      const auto text =
+          codegen::form_of((*code)->kernels.back().kernel, codegen::Form::S, *machine);
+      ASSERT_TRUE(text);
+      EXPECT_THAT(*text, ::testing::HasSubstr(" in panels of "));
+    }
 }
 
 TEST(Contraction, AWeightThatIsPackedAtRunTimeIsPackedForManyRows) {

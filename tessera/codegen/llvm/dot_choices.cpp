@@ -67,6 +67,10 @@ void GemmChoices::choose_packing(llvm::IRBuilder<>& ir, const DotCall& call,
     llvm::Value* most = ir.getInt64(static_cast<std::uint64_t>(bytes / column_bytes_of_b(call)));
     pack_b = call.shape.m == 1 ? ir.getFalse() : ir.CreateICmpSGT(power, most);
   }
+  // A matrix with contiguous rows of a panel's width is a panel.
+  if (call.b.panel == 0 && plain && call.shape.b == instruction.b && call.shape.n == plan.nr &&
+      known(in.b_row) == plan.nr && known(in.b_column) == 1)
+    pack_b = ir.getFalse();
   if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b)) {
     // One row: b is read by its rows, a few at a time, while c stays in L1.
     kc = 2 * kMaxUnroll;

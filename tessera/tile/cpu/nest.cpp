@@ -222,8 +222,8 @@ class Scheduler {
     const Operation& op = kernel().ops[id];
     const ValueId c = op.in[2];
     DotStep dot{.op = id};
-    dot.a = trace_source(kernel(), placement_, op.in[0]).source;
-    dot.b = trace_source(kernel(), placement_, op.in[1]).source;
+    dot.a = trace_source(kernel(), placement_, op, 0).source;
+    dot.b = trace_source(kernel(), placement_, op, 1).source;
     const bool in_place = may_overwrite(c) && is_own(c);
     if (in_place) result_.buffer_of[op.out[0]] = result_.buffer_of[c];
     dot.out = buffer_of(op.out[0]);

@@ -40,6 +40,7 @@ class Placer {
   Placer(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
       : kernel_(kernel), options_(options) {
     result_.vector_bytes = machine.vector_bytes;
+    result_.widest_panel = 2 * panels_for(DType::F32, 2, machine).columns;
     for (const DType factors : {DType::BF16, DType::I8})
       if (const Panels panels = panels_for(factors, 2, machine);
           panels.dtype == factors && panels.k_group > 1)
@@ -119,11 +120,11 @@ class Placer {
 
   void keep_factors(const Operation& dot) {
     keep(dot.out[0]);
-    const TracedSource right = trace_source(kernel_, result_, dot.in[1]);
-    for (const ValueId operand : {dot.in[0], dot.in[1]}) {
-      const TracedSource traced = trace_source(kernel_, result_, operand);
+    const TracedSource right = trace_source(kernel_, result_, dot, 1);
+    for (const std::size_t factor : {0, 1}) {
+      const TracedSource traced = trace_source(kernel_, result_, dot, factor);
       // Groups of k start at the start of the matrix: nothing is clipped before them.
-      const bool whole = operand == dot.in[0] && right.source.k_group > 1;
+      const bool whole = factor == 0 && right.source.k_group > 1;
       if (!traced.source.vload || whole || !may_read_in_place(traced)) keep(traced.base);
     }
   }
@@ -132,6 +133,11 @@ class Placer {
   /// In debug mode every element is checked.
   bool may_read_in_place(const TracedSource& traced) const {
     return !options_.scalar && is_zero(kernel_.ops[*traced.source.vload].literal);
+  }
+
+  bool reads_panels(const Operation& dot) const {
+    const TracedSource right = trace_source(kernel_, result_, dot, 1);
+    return right.source.panel > 0 && may_read_in_place(right);
   }
 
   /// Whether only dots read it, as a matrix in panels: all of it or its first columns.
@@ -146,10 +152,7 @@ class Placer {
           all = all && feeds_packed_dot(op.out[0]);
           continue;
         }
-        const TracedSource traced = trace_source(kernel_, result_, value);
-        const bool packed =
-            op.code == Code::Dot && i == 1 && traced.source.panel > 0 && may_read_in_place(traced);
-        all = all && packed;
+        all = all && op.code == Code::Dot && i == 1 && reads_panels(op);
       }
     });
     return any && all;
@@ -283,21 +286,29 @@ bool starts_at_zero(const Kernel& kernel, const Placement& placement, ValueId at
 ///
 ///   [panels, k, columns]                    -> [k, panels, columns]
 ///   [panels, groups, columns, k in a group] -> [groups, k in a group, panels, columns]
+///
+/// One panel without groups needs no permutation. Where the dot takes all `columns` of it, it is an
+/// ordinary matrix of contiguous rows; where it takes the first ones, the rest of the vectors is
+/// there to be loaded.
 void trace_panels(const Kernel& kernel, const Placement& placement, const Operation& reshape,
-                  TracedSource& traced) {
+                  std::int64_t columns, TracedSource& traced) {
   const auto operand = [&](const Operation& op) -> const Operation* {
     const auto definition = placement.definition[op.in[0]];
     return !definition || placement.kept[op.in[0]] ? nullptr : &kernel.ops[*definition];
   };
   const Operation* permute = operand(reshape);
-  if (permute == nullptr || permute->code != Code::Permute) return;
-  const Operation* load = operand(*permute);
+  const bool moved = permute != nullptr && permute->code == Code::Permute;
+  const Operation* load = moved ? operand(*permute) : permute;
   if (load == nullptr || load->code != Code::Vload) return;
+  const ValueId loaded = load->out[0];
   const Type& view = kernel.type(load->in[0]);
-  const Extents& tile = kernel.type(permute->in[0]).shape;
+  const Extents& tile = kernel.type(loaded).shape;
   const Extents& matrix = kernel.type(reshape.out[0]).shape;
-  const bool grouped = permute->ints == std::vector<std::int64_t>{1, 3, 0, 2};
-  if (!grouped && permute->ints != std::vector<std::int64_t>{1, 0, 2}) return;
+  const bool grouped = moved && permute->ints == std::vector<std::int64_t>{1, 3, 0, 2};
+  if (moved && !grouped && permute->ints != std::vector<std::int64_t>{1, 0, 2}) return;
+  if (!moved && (tile.size() != 3 || tile[0] != 1 || view.dtype != DType::F32 ||
+                 columns >= tile[2] || tile[2] > placement.widest_panel))
+    return;
   const std::int64_t group = grouped ? tile[3] : 1;
   if (matrix.size() != 2 || matrix[0] != tile[1] * group) return;
   if (grouped) {
@@ -316,10 +327,10 @@ void trace_panels(const Kernel& kernel, const Placement& placement, const Operat
     if (whole && !starts_at_zero(kernel, placement, load->in[i + 1])) return;
     stride *= tile[i];
   }
-  traced.source.vload = placement.definition[permute->in[0]];
+  traced.source.vload = placement.definition[loaded];
   traced.source.panel = tile[2];
   traced.source.k_group = group;
-  traced.base = permute->in[0];
+  traced.base = loaded;
 }
 
 }  // namespace
@@ -344,7 +355,9 @@ bool is_inline(const Kernel& kernel, const Operation& op) {
   }
 }
 
-TracedSource trace_source(const Kernel& kernel, const Placement& placement, ValueId operand) {
+TracedSource trace_source(const Kernel& kernel, const Placement& placement, const Operation& dot,
+                          std::size_t factor) {
+  const ValueId operand = dot.in[factor];
   TracedSource traced{.source = {.map = identity_map(2), .value = operand}, .base = operand};
   for (;;) {
     if (placement.kept[traced.base] || placement.reshaped[traced.base]) break;
@@ -355,15 +368,14 @@ TracedSource trace_source(const Kernel& kernel, const Placement& placement, Valu
       traced.source.vload = *definition;
       break;
     }
-    if (const auto moved = operand_map(kernel, op, traced.source.map);
-        moved && op.code != Code::Broadcast && kernel.type(op.in[0]).is_tile()) {
-      traced.source.map = *moved;
-      traced.base = op.in[0];
-      continue;
+    if (factor == 1 && op.code == Code::Reshape && traced.source.map == identity_map(2)) {
+      trace_panels(kernel, placement, op, kernel.type(operand).shape[1], traced);
+      if (traced.source.panel > 0) break;
     }
-    if (op.code == Code::Reshape && traced.source.map == identity_map(2))
-      trace_panels(kernel, placement, op, traced);
-    break;
+    const auto moved = operand_map(kernel, op, traced.source.map);
+    if (!moved || op.code == Code::Broadcast || !kernel.type(op.in[0]).is_tile()) break;
+    traced.source.map = *moved;
+    traced.base = op.in[0];
   }
   traced.source.value = traced.base;
   return traced;

@@ -19,6 +19,8 @@ struct Placement {
   /// Vector width in bytes; panels of a packed matrix are read in place only if they are whole
   /// vectors.
   int vector_bytes = 16;
+  /// Columns of the widest panels of f32 whose accumulators fit the registers.
+  std::int64_t widest_panel = 0;
   std::vector<Panels> narrow =
       {};  // panel layouts of bf16 and i8 where the CPU has instructions for them
 };
@@ -29,12 +31,14 @@ Placement place(const Kernel& kernel, const machine::Machine& machine, const Nes
 /// Whether a tile is computed where it is used unless it is kept.
 bool is_inline(const Kernel& kernel, const Operation& op);
 
-/// Origin of a dot operand, traced through data movement to a load or a kept value. `base` is a
-/// value that has to be kept unless `source.vload` is set.
+/// Origin of a factor of a dot, traced through data movement to a load or a kept value. `base` is a
+/// value that has to be kept unless `source.vload` is set. Factor 0 is the left one, factor 1 the
+/// right one, which alone may be in panels.
 struct TracedSource {
   DotSource source = {};
   ValueId base = 0;
 };
-TracedSource trace_source(const Kernel& kernel, const Placement& placement, ValueId operand);
+TracedSource trace_source(const Kernel& kernel, const Placement& placement, const Operation& dot,
+                          std::size_t factor);
 
 }  // namespace tessera::tile::cpu
