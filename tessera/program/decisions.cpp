@@ -62,7 +62,9 @@ Decisions decide(const Graph& graph, const CompileOptions& options) {
     group.spatial = false;
     group.planar = true;
   }
-  decisions.orders = preferred_orders(graph, decisions.grouping);
+  // The registers of a GPU hold tiles of several axes.
+  const std::int64_t lanes = options.machine.is_gpu() ? 0 : options.machine.vector_bytes / 4;
+  decisions.orders = preferred_orders(graph, decisions.grouping, lanes);
   decisions.producers.resize(graph.value_count());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
     for (const ValueId output : graph.outputs(graph.nodes()[n]))

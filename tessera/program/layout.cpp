@@ -110,8 +110,8 @@ struct OrderPreference {
 
 }  // namespace
 
-std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
-                                                       const Grouping& grouping) {
+std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph, const Grouping& grouping,
+                                                       std::int64_t lanes) {
   std::vector<OrderPreference> wish(graph.value_count());
   const auto rank_of = [&](ValueId value) -> std::size_t {
     const Type& type = graph.type(value);
@@ -132,9 +132,29 @@ std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
     });
   };
 
+  std::vector<bool> of_matmul(graph.value_count(), false);  // result of a matmul with weights
+  for (const NodeGroup& group : grouping.groups) {
+    if (group.kind != NodeKind::Contraction || group.spatial || group.planar) continue;
+    const bool has_weights = std::ranges::any_of(group.nodes, [&](std::size_t n) {
+      return grouping.kinds[n] == NodeKind::Contraction && has_constant(graph.nodes()[n]);
+    });
+    for (const ValueId result : group.results) of_matmul[result.index] = has_weights;
+  }
+  const auto innermost = [&](ValueId value, const AxisOrder& order) {
+    const std::vector<std::int64_t> shape = shape_of(graph, value);
+    const AxisOrder axes = long_axes(order, shape);
+    return axes.empty() ? 1 : shape[static_cast<std::size_t>(axes.back())];
+  };
+
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const GraphNode& node = graph.nodes()[n];
     const ValueId result = graph.outputs(node)[0];
+    if (OrderPreference& asked = wish[result.index];
+        of_matmul[result.index] && asked.strength != None) {
+      const AxisOrder plain = row_major(rank_of(result));
+      const std::int64_t elements = innermost(result, asked.order);
+      if (elements < lanes && elements < innermost(result, plain)) asked.order = plain;
+    }
     const OrderPreference& own = wish[result.index];
     for (const ValueId input : graph.inputs(node)) {
       if (!input.present() || rank_of(input) == 0) continue;

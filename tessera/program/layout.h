@@ -37,8 +37,10 @@ std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const A
 /// Layout that the consumers of a value prefer, by value: image operators channels last, matmuls
 /// with weights row-major, so that the weights are packed and not the activations; elementwise
 /// operators, transposes and reshapes propagate the preference of their consumers. A reshape that
-/// cannot propagate it prefers row-major.
-std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
-                                                       const Grouping& grouping);
+/// cannot propagate it prefers row-major. A matmul with weights, with what is fused into it, is
+/// row-major in any case where its consumers prefer an innermost axis of fewer than `lanes`
+/// elements: its columns fill vectors, which the few elements would not.
+std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph, const Grouping& grouping,
+                                                       std::int64_t lanes);
 
 }  // namespace tessera::program

@@ -236,6 +236,20 @@ TEST(Compile, AttentionOverHeads) {
   EXPECT_TRUE(report.interpreted.empty());
 }
 
+TEST(Compile, MatmulsBetweenPatchesOfImages) {
+  // As in MobileViT: four pixels of a patch are the innermost axis of what is reshaped.
+  const CompileReport report = expect_same(
+      parsed("graph(x: f32[1, 12, 8, 6], w: f32[12, 12], b: f32[12]) { "
+             "p = transpose(reshape(x, [48, 2, 3, 2])) {perm=[0, 2, 1, 3]}  "
+             "q = transpose(reshape(p, [1, 12, 12, 4])) {perm=[0, 3, 2, 1]}  "
+             "r = add(q, add(matmul(q, w), b))  s = add(r, relu(add(matmul(r, w), b)))  "
+             "t = reshape(transpose(s) {perm=[0, 3, 2, 1]}, [48, 3, 2, 2])  "
+             "return reshape(transpose(t) {perm=[0, 2, 1, 3]}, [1, 12, 8, 6]) }"),
+      {testing::random_f32({1, 12, 8, 6}, 1), testing::random_f32({12, 12}, 2),
+       testing::random_f32({12}, 3)});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
 TEST(Compile, AttentionUnderAMaskBetweenViews) {
   const CompileReport report = expect_same(
       parsed("graph(q: f32[4, 3, 9, 8], k: f32[4, 3, 8, 9], v: f32[4, 3, 9, 8], m: f32[1, 4, 1, 9, "

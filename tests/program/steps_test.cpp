@@ -91,6 +91,22 @@ TEST(Decisions, MatmulsOfTwoActivationsReadThemAsTheyAre) {
             std::nullopt);
 }
 
+TEST(Decisions, MatmulsWithWeightsAreRowMajorWhereConsumersPreferAShortInnermostAxis) {
+  const machine::Machine machine = *machine::named("haswell");  // 8 lanes
+  std::string weights = "f32[2, 9] [0";
+  for (int i = 1; i < 18; ++i) weights += fmt::format(", {}", i);
+  const auto order_of_sum = [&](int extent) {
+    const Graph graph = parsed(
+        fmt::format("graph(x: f32[{0}, 5, 2], r: f32[{0}, 5, 9]) {{ y = add(matmul(x, {1}]), r)  "
+                    "t = transpose(y) {{perm=[2, 1, 0]}}  return reshape(t, [{2}]) }}",
+                    extent, weights, 45 * extent));
+    const Decisions decisions = decide(graph, {.machine = machine});
+    return decisions.orders[graph.outputs(graph.nodes()[1])[0].index];
+  };
+  EXPECT_EQ(order_of_sum(7), row_major(3));
+  EXPECT_EQ(order_of_sum(8), (AxisOrder{2, 1, 0}));
+}
+
 /// Layout classes of a convolution of 8 channels of 32 x 32 pixels: planar, spatial.
 std::pair<bool, bool> layout_of_conv(const char* weights, const machine::Machine& machine) {
   const Graph graph = parsed(
