@@ -255,6 +255,29 @@ class Assembler {
     return shape[1] < kFewChannels ? filters_last(shape.size()) : channels_last(shape.size());
   }
 
+  /// Layout of a result without the axes that a reduction of the group folds: that of the largest
+  /// operand, so that neither is accessed across memory.
+  std::optional<AxisOrder> order_without_folded(const NodeGroup& nodes, ValueId result,
+                                                const GroupLayout& layout) const {
+    if (planning_.options.machine.is_gpu()) return std::nullopt;
+    for (const std::size_t n : nodes.nodes) {
+      if (decisions_.grouping.kinds[n] != NodeKind::Reduction) continue;
+      const auto reduction = reduction_of(decisions_.grouping.stages[n][0]);
+      if (!reduction) continue;
+      const AxisOrder* largest = nullptr;
+      std::int64_t most = 0;
+      for (const auto& [name, at] : layout.operands.values) {
+        const AxisOrder& order = layout.orders.at(name);
+        const std::int64_t bytes = out_.value(at.value).bytes;
+        if (order.size() == reduction->folded.size() && bytes > most) largest = &order;
+        if (largest == &order) most = bytes;
+      }
+      if (largest == nullptr) continue;
+      return without_folded(*largest, reduction->folded, shape_of(graph_, result));
+    }
+    return std::nullopt;
+  }
+
   std::vector<Place> add_results(const NodeGroup& nodes, GroupLayout& layout) {
     const bool scatters = nodes.kind == NodeKind::Scatter;
     std::vector<Place> results;
@@ -272,6 +295,8 @@ class Assembler {
         order = *wish;
       else if (!scatters && layout.largest && layout.largest->size() == rank)
         order = *layout.largest;
+      else if (const auto rest = order_without_folded(nodes, result, layout))
+        order = *rest;
       const auto dtype = scatters ? std::nullopt : std::optional(decisions_.storage[result.index]);
       results.push_back({outputs_.add_result(result, order, dtype), order});
       const std::string name = tensor_name(result);

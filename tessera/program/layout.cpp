@@ -38,6 +38,13 @@ AxisOrder long_axes(const AxisOrder& order, std::span<const std::int64_t> shape)
   return result;
 }
 
+/// The layout as row-major or channels last, where it is the same for a tensor of this shape.
+AxisOrder usual_form(const AxisOrder& order, std::span<const std::int64_t> shape) {
+  for (const AxisOrder& usual : {row_major(shape.size()), channels_last(shape.size())})
+    if (same_places(shape, order, usual)) return usual;
+  return order;
+}
+
 }  // namespace
 
 bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const AxisOrder& b) {
@@ -81,9 +88,17 @@ std::optional<AxisOrder> reshaped(const AxisOrder& order, std::span<const std::i
   }
   for (std::size_t axis = 0; axis < to.size(); ++axis)
     if (to[axis] == 1) result.push_back(static_cast<int>(axis));
-  for (const AxisOrder& usual : {row_major(to.size()), channels_last(to.size())})
-    if (same_places(to, result, usual)) return usual;
-  return result;
+  return usual_form(result, to);
+}
+
+std::optional<AxisOrder> without_folded(const AxisOrder& order, const std::vector<bool>& folded,
+                                        std::span<const std::int64_t> shape) {
+  AxisOrder result;
+  for (const int axis : order)
+    if (const auto end = folded.begin() + axis; !folded[static_cast<std::size_t>(axis)])
+      result.push_back(static_cast<int>(std::count(folded.begin(), end, false)));
+  if (result.size() != shape.size()) return std::nullopt;
+  return usual_form(result, shape);
 }
 
 std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order) {

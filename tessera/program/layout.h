@@ -31,6 +31,11 @@ AxisOrder transposed(const AxisOrder& order, std::span<const int> perm);
 std::optional<AxisOrder> reshaped(const AxisOrder& order, std::span<const std::int64_t> from,
                                   std::span<const std::int64_t> to);
 
+/// Layout of a result of this shape that has all axes of an operand but the folded ones, in the
+/// same order; nothing if it has other axes.
+std::optional<AxisOrder> without_folded(const AxisOrder& order, const std::vector<bool>& folded,
+                                        std::span<const std::int64_t> shape);
+
 /// Shape in memory order.
 std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order);
 

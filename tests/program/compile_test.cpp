@@ -10,6 +10,8 @@
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
 #include "tessera/passes/pipeline.h"
+#include "tessera/program/canonical.h"
+#include "tessera/program/lowerings.h"
 #include "tessera/runtime/session.h"
 #include "tessera/support/rng.h"
 #include "tests/support/evaluate.h"
@@ -148,6 +150,20 @@ TEST(Compile, ReductionsOfTensorsThatLieInDifferentLayouts) {
                   {}, 2e-4);
   EXPECT_EQ(std::ranges::count(report.steps, "reorder", &CompileReport::Step::what), 3)
       << "of x and w, for the convolution, and of g, for the reduction";
+}
+
+TEST(Compile, SumsOfPartsOfChannelsLieAsTheImages) {
+  // As in ResNeSt: channels are last in memory, before and after the sum.
+  const CompileReport report =
+      expect_same(parsed("graph(x: f32[1, 8, 7, 5], w: f32[24, 8, 3, 3]) { "
+                         "c = relu(conv(x, w) {pads=[1, 1, 1, 1]})  "
+                         "s = reduce_sum(reshape(c, [1, 2, 12, 7, 5]), [1]) {keepdims=0}  "
+                         "return reduce_max(s, [2, 3]) }"),
+                  {testing::random_f32({1, 8, 7, 5}, 1), testing::random_f32({24, 8, 3, 3}, 2)});
+  const auto step = std::ranges::find(report.steps, "reduce_sum", &CompileReport::Step::what);
+  ASSERT_NE(step, report.steps.end());
+  ASSERT_TRUE(step->group && step->group->group);
+  EXPECT_EQ(step->group->group->group.stages[0].output.shape(), (Shape{1, 7, 5, 12}));
 }
 
 TEST(Compile, NeutralElementsMayComeFirst) {
