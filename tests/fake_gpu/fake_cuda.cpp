@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -32,12 +33,22 @@ struct Event {
   std::int64_t recorded = 0, reached = 0;
 };
 
+/// PTX with one kernel, which has local memory where it says `.local`.
+struct Module {
+  explicit Module(std::string_view text)
+      : reallocates(text.find("setmaxnreg") != std::string_view::npos),
+        local_bytes(text.find(".local") == std::string_view::npos ? 0 : 16) {}
+  bool reallocates;
+  int local_bytes;
+};
+
 struct Fake {
   std::recursive_mutex mutex;
   FakeCuda shown;
   Stream null;
   std::vector<Stream*> streams = {&null};
   std::map<const std::byte*, std::size_t> locked, device;
+  std::vector<std::shared_ptr<const Module>> modules;
 
   Stream& at(void* stream) { return stream == nullptr ? null : *static_cast<Stream*>(stream); }
 
@@ -194,17 +205,29 @@ Result cuDevicePrimaryCtxRelease_v2(int) {
 Result cuCtxSetCurrent(void*) {
   return 0;
 }
-Result cuModuleLoadDataEx() {
-  return kUnsupported;
+// A module is its text, and its kernel is the module.
+Result cuModuleLoadDataEx(void** module, const void* text, unsigned, int*, void**) {
+  const std::lock_guard guard(fake().mutex);
+  const auto made = std::make_shared<Module>(static_cast<const char*>(text));
+  FakeCuda& shown = fake().shown;
+  ++shown.loaded;
+  if (made->reallocates) ++shown.loaded_with_reallocation;
+  *module = made.get();
+  fake().modules.push_back(made);
+  return 0;
 }
-Result cuModuleUnload() {
-  return kUnsupported;
+Result cuModuleUnload(void* module) {
+  const std::lock_guard guard(fake().mutex);
+  const auto is_it = [&](const auto& made) { return made.get() == module; };
+  return std::erase_if(fake().modules, is_it) == 1 ? 0 : kInvalid;
 }
-Result cuModuleGetFunction() {
-  return kUnsupported;
+Result cuModuleGetFunction(void** function, void* module, const char*) {
+  *function = module;
+  return 0;
 }
-Result cuFuncGetAttribute() {
-  return kUnsupported;
+Result cuFuncGetAttribute(int* value, int attribute, void* function) {
+  constexpr int kLocal = 3;
+  return number(value, attribute == kLocal ? static_cast<Module*>(function)->local_bytes : 0);
 }
 Result cuFuncSetAttribute() {
   return kUnsupported;

@@ -16,11 +16,13 @@ struct FakeCuda {
   std::int64_t sent = 0, fetched = 0;  // transfers to the device, and from it
   std::int64_t sent_pageable = 0;      // of them, those that the driver has to stage
   std::int64_t fetched_pageable = 0;
-  std::int64_t locked_bytes = 0;        // now
-  std::int64_t device_bytes = 0;        // now
-  std::int64_t locks = 0;               // calls that locked pages
-  std::int64_t unlocked_in_flight = 0;  // pages that a copy still needed: an error
-  std::int64_t fails_after = -1;        // number of transfers until one fails; negative: none
+  std::int64_t locked_bytes = 0;              // now
+  std::int64_t device_bytes = 0;              // now
+  std::int64_t locks = 0;                     // calls that locked pages
+  std::int64_t unlocked_in_flight = 0;        // pages that a copy still needed: an error
+  std::int64_t loaded = 0;                    // modules
+  std::int64_t loaded_with_reallocation = 0;  // of them, those with setmaxnreg
+  std::int64_t fails_after = -1;              // number of transfers until one fails; negative: none
 };
 FakeCuda* fake_cuda();
 /// Locks pages as other code of the process would.

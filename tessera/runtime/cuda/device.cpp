@@ -12,6 +12,7 @@
 namespace tessera::runtime::cuda {
 namespace {
 
+constexpr std::string_view kReallocation = "setmaxnreg";
 constexpr std::int64_t kMostAlongX = 0x7fffffff, kMostAlong = 65535;
 
 bool is_inside(const Memory& memory, std::int64_t at, std::size_t bytes) {
@@ -95,6 +96,24 @@ std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMa
 
 bool awaits_grids(std::string_view ptx) {
   return ptx.find("griddepcontrol.wait") != std::string_view::npos;
+}
+
+bool reallocates_registers(std::string_view text) {
+  return !text.starts_with(
+             "\x7f"
+             "ELF") &&
+         text.find(kReallocation) != std::string_view::npos;
+}
+
+std::string without_reallocation(std::string_view ptx) {
+  std::string kept;
+  for (std::size_t at = 0; at < ptx.size();) {
+    const std::size_t found = std::min(ptx.find(kReallocation, at), ptx.size());
+    kept += ptx.substr(at, found - at);
+    const std::size_t end = ptx.find(';', found);
+    at = end == std::string_view::npos ? ptx.size() : end + 1;
+  }
+  return kept;
 }
 
 int Function::spread_bytes(std::int64_t blocks) const {
@@ -341,6 +360,14 @@ Expected<std::string> Device::assembled(const std::string& ptx) const {
 }
 
 Expected<Function> Device::load(const Code& code) const {
+  TESSERA_TRY(Function function, load_as_it_is(code));
+  if (function.local_bytes() == 0 || !reallocates_registers(code.text)) return function;
+  Code again = code;
+  again.text = without_reallocation(code.text);
+  return load_as_it_is(again);
+}
+
+Expected<Function> Device::load_as_it_is(const Code& code) const {
   Function function;
   function.driver_ = driver_;
   function.threads_ = code.threads;

@@ -44,6 +44,11 @@ class UniqueHandle {
 /// programmatic dependent of the one before it.
 bool awaits_grids(std::string_view ptx);
 
+/// Whether text is PTX that reallocates registers between warps (setmaxnreg).
+bool reallocates_registers(std::string_view text);
+/// PTX without its setmaxnreg: all threads keep the registers that they start with.
+std::string without_reallocation(std::string_view ptx);
+
 /// Page-locking of host memory, which the GPU then copies by itself, at the full bandwidth of the
 /// bus. Valid as long as a Device of this GPU exists.
 class PageLocks {
@@ -193,6 +198,9 @@ class Device {
     std::vector<TensorMap> maps = {};
     bool awaits_grids = false;  // awaits_grids(ptx)
   };
+  /// PTX that reallocates registers and keeps some in local memory is assembled again without the
+  /// first: ptxas 12.9 to 13.3 loses the address of a thread's local memory where registers are
+  /// reallocated, so that results are wrong.
   Expected<Function> load(const Code& code) const;
   /// Assembles PTX to machine code of this GPU.
   Expected<std::string> assembled(const std::string& ptx) const;
@@ -210,6 +218,8 @@ class Device {
   Expected<Done> wait() const { return driver_->check(driver_->wait_stream(nullptr), "waiting"); }
 
  private:
+  Expected<Function> load_as_it_is(const Code& code) const;
+
   const Driver* driver_ = nullptr;
   UniqueHandle<DeviceHandle> context_;
   ContextHandle handle_ = nullptr;

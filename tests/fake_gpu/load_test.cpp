@@ -1,0 +1,53 @@
+#include <gtest/gtest.h>
+
+#include "tessera/runtime/cuda/device.h"
+#include "tests/fake_gpu/fake_cuda.h"
+
+// Which form of a kernel a device loads.
+
+namespace tessera::runtime::cuda {
+namespace {
+
+constexpr const char* kReallocates = "  setmaxnreg.dec.sync.aligned.u32 64;\n  ret;\n";
+constexpr const char* kSpills = "  .local .b8 frame[16];\n  ret;\n";
+
+struct Loaded {
+  std::int64_t modules = 0, with_reallocation = 0;
+  bool operator==(const Loaded&) const = default;
+};
+/// What loading a kernel of this text gives to the driver.
+Loaded loaded(const std::string& text) {
+  const FakeCuda before = *fake_cuda();
+  auto device = Device::open();
+  EXPECT_TRUE(device) << to_string(device.error());
+  const auto function = device->load({.text = text, .entry = "kernel"});
+  EXPECT_TRUE(function) << to_string(function.error());
+  return {fake_cuda()->loaded - before.loaded,
+          fake_cuda()->loaded_with_reallocation - before.loaded_with_reallocation};
+}
+
+TEST(LoadKernel, ReallocatesRegistersWhereNothingIsInLocalMemory) {
+  EXPECT_EQ(loaded(kReallocates), (Loaded{1, 1}));
+}
+
+TEST(LoadKernel, DoesNotReallocateRegistersWhereSomeAreSpilled) {
+  EXPECT_EQ(loaded(std::string(kReallocates) + kSpills), (Loaded{2, 1}));
+}
+
+TEST(LoadKernel, IsLoadedOnceWhereItOnlySpills) {
+  EXPECT_EQ(loaded(kSpills), (Loaded{1, 0}));
+}
+
+TEST(LoadKernel, WithoutReallocationEveryOtherInstructionIsKept) {
+  EXPECT_EQ(without_reallocation("a;\n setmaxnreg.dec.sync.aligned.u32 64;\n b;\n"
+                                 " setmaxnreg.inc.sync.aligned.u32 216; c;"),
+            "a;\n \n b;\n  c;");
+  EXPECT_EQ(without_reallocation("a; b;"), "a; b;");
+  EXPECT_FALSE(reallocates_registers("a; b;"));
+  EXPECT_FALSE(
+      reallocates_registers("\x7f"
+                            "ELF setmaxnreg;"));  // machine code
+}
+
+}  // namespace
+}  // namespace tessera::runtime::cuda
