@@ -183,7 +183,9 @@ std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& targ
   return std::nullopt;
 }
 
-std::optional<Refuted> ModelRuns::search() {
+std::optional<Refuted> ModelRuns::search(double seconds) {
+  const CpuStopwatch watch;
+  const auto is_over = [&] { return is_stopped() || watch.seconds() > seconds; };
   const auto tells_apart = [&](const std::vector<Type>& types,
                                const Recipe& recipe) -> std::optional<Refuted> {
     DistinguishOptions how = running();
@@ -195,12 +197,12 @@ std::optional<Refuted> ModelRuns::search() {
   const std::vector<Recipe> list = recipes(options_.seed + 1, aligned_.inputs.size(), below_,
                                            telling_numbers(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
-    if (is_stopped()) return std::nullopt;
+    if (is_over()) return std::nullopt;
     show("searching for an input that tells them apart");
     if (auto refuted = tells_apart(*types, recipe)) return refuted;
   }
   for (const std::vector<Type>& other : probe_types(aligned_.inputs)) {
-    if (is_stopped()) return std::nullopt;
+    if (is_over()) return std::nullopt;
     if (other == *types) continue;
     if (auto refuted = tells_apart(other, list.front())) return refuted;
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,8 @@ class ModelRuns {
   /// Fingerprints of the values of source and target; empty before `observe`.
   const std::array<Prints, 2>& prints() const { return prints_; }
 
-  /// Looks for an input that tells the models apart.
-  std::optional<Refuted> search();
+  /// Looks for an input that tells the models apart, for so many seconds of CPU time.
+  std::optional<Refuted> search(double seconds = std::numeric_limits<double>::infinity());
   /// Runs both models if a proof took constants for nearly equal or believed a file: a refutation,
   /// or the proof.
   Verdict confirmed(Proved made);

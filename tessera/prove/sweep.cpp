@@ -33,6 +33,7 @@ constexpr int kMostDiffering = 2;             // windows of a pair whose sides d
 constexpr double kScreenSeconds = 1;  // of running a window
 constexpr double kSecondsByName = 1;  // of matching by names, after a pair that failed
 constexpr double kCaseSeconds = 5;    // of matching with cases told apart
+constexpr double kSearchSeconds = 1;  // for an input that tells quantized models apart
 
 /// Whether every run of the graph gives the same.
 bool is_pure(const Graph& graph) {
@@ -602,6 +603,8 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
     };
     if (const auto exact = scales.matched_by_names()) return proved_by_scales(*exact);
     if (auto refuted = scales.observe(forward.runs())) return result(*std::move(refuted));
+    // Some differences show where numbers leave the range of a type.
+    if (auto refuted = forward.runs().search(kSearchSeconds)) return result(*std::move(refuted));
     if (const auto exact = scales.matched_by_run()) return proved_by_scales(*exact);
   }
   const bool is_suspect = forward.is_suspect();
