@@ -196,6 +196,14 @@ class Classes:
             return self.input(*types[which])
         return self.fresh()
 
+    def value_of(self, node, c):
+        """How a result is computed of the operands of its node; None of a composite, whose body computes it of others."""
+        value = self.tensors[str(c)].value if str(c) in self.tensors else None
+        if value is None or [self.find(int(name)) for name in value.operands] != \
+                [self.find(o) for o in node.operands if o != ABSENT]:
+            return None
+        return value
+
     def folded(self, node, results):
         """The results of a node whose operands are constants, and what they are."""
         operands = [(c, self.constants.get(c)) for c in node.operands if c != ABSENT]
@@ -203,7 +211,7 @@ class Classes:
             return []
         made = []
         for c in results:
-            value = self.tensors[str(c)].value if str(c) in self.tensors else None
+            value = self.value_of(node, c)
             if self.find(c) in self.constants or value is None:
                 continue
             try:
@@ -269,7 +277,7 @@ class Classes:
         small = None not in shape and prod(shape) <= MOST_MOVED
         known[c] = c, range(prod(shape)) if small else None
         for node, result in makers.get(c, []):
-            value = self.tensors[str(result)].value if str(result) in self.tensors else None
+            value = self.value_of(node, result)
             if not small or value is None or not is_move(value.definition, value.output):
                 continue
             read = value.definition.outputs[value.output].value.parts

@@ -348,6 +348,7 @@ void Sweep::match(ValueId target) {
 
 bool Sweep::prove_pair(ClassId source, ValueId target) {
   const ClassId own = pairing_->of(Side::Target, target);
+  if (source == own) return true;  // a transpose of a transpose, for example
   failed_.emplace(target.index, Failed{source, Window(*pairing_, source, own).nodes()});
   if (!prove_equal(source, own)) return false;
   pairing_->assign(Side::Target, target, source);
@@ -481,16 +482,6 @@ void Sweep::find_unrelated() {
   if (source && target) result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
 }
 
-/// Whether one graph quantizes to i8 or to u8 and the other does not.
-bool differ_in_sign(const Graph& a, const Graph& b) {
-  const auto has = [](const Graph& graph, DType dtype) {
-    return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
-      return node.op == op::quantize_linear && graph.type(graph.outputs(node)[0]).dtype == dtype;
-    });
-  };
-  return has(a, DType::I8) != has(b, DType::I8) || has(a, DType::U8) != has(b, DType::U8);
-}
-
 std::size_t dequantizations(const Graph& graph) {
   return static_cast<std::size_t>(std::ranges::count_if(
       graph.nodes(), [](const GraphNode& node) { return node.op == op::dequantize_linear; }));
@@ -534,10 +525,10 @@ class ScaleSweeps {
     }
     return refuted;
   }
-  /// The same after `observe`, which shows what tensors are 128 apart.
+  /// The same after `observe`, which shows tensors that are 128 apart or transposed, as those of
+  /// images with channels last are.
   std::optional<SweepResult> matched_by_run() {
-    if (!sweeps_[0] || !sweeps_[1] || !differ_in_sign((*models_)[0].graph, (*models_)[1].graph))
-      return std::nullopt;
+    if (!sweeps_[0] || !sweeps_[1]) return std::nullopt;
     for (const std::size_t i : order_)
       if (sweeps_[i]->match_all()) return result(*sweeps_[i]);
     return std::nullopt;
@@ -603,9 +594,9 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
     };
     if (const auto exact = scales.matched_by_names()) return proved_by_scales(*exact);
     if (auto refuted = scales.observe(forward.runs())) return result(*std::move(refuted));
+    if (const auto exact = scales.matched_by_run()) return proved_by_scales(*exact);
     // Some differences show where numbers leave the range of a type.
     if (auto refuted = forward.runs().search(kSearchSeconds)) return result(*std::move(refuted));
-    if (const auto exact = scales.matched_by_run()) return proved_by_scales(*exact);
   }
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});

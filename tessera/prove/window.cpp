@@ -23,8 +23,8 @@ bool is_uniform(const Tensor& tensor) {
 
 /// What definitions look at, or what the proof can calculate with.
 bool is_plain(const Tensor& tensor) {
-  if (!is_float(tensor.dtype)) return tensor.count() <= kSmallTensor;
-  return tensor.count() == 1 || (tensor.count() <= kFew * kSmallTensor && is_uniform(tensor));
+  const std::int64_t most = is_float(tensor.dtype) ? 1 : kSmallTensor;
+  return tensor.count() <= most || (tensor.count() <= kFew * kSmallTensor && is_uniform(tensor));
 }
 
 }  // namespace
