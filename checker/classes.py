@@ -18,6 +18,7 @@ from reader import Reader
 from sizes import Refused, num, require
 from steps import computed_tensor
 
+CONVERSIONS = "cast", "quantize_linear", "dequantize_linear"  # of each element by itself, where scales are numbers
 ABSENT = -1  # an operand that is left out
 MOST_MOVED = 1 << 20  # elements of a value whose places are followed
 MOST_SIZES = 64  # elements of an integer tensor whose elements are looked at
@@ -68,6 +69,7 @@ class Classes:
         self.near = []  # classes that a constant was joined with up to rounding, and the exact numbers of those
         self.read = set()  # classes of constants that a lemma takes for the numbers that they are
         self.tensors, self.folding, self.counts_narrow_sizes = {}, Folding(), False
+        self.conversions = []  # of elements by themselves: result, call, operands
         self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
         for op, attrs in catalog.defaults.items():
             self.defaults[op] = {name: attribute_value(words) for name, words in attrs.items()}
@@ -168,6 +170,7 @@ class Classes:
             return results
         results = [self.result(kind, text, i, present) for i in range(count)]
         self.keep(node, results)
+        self.join_converted_rows(call, node, results)
         if node.op == "cast" and self.type(results[0]) == self.type(present[0]) is not None:
             self.union(results[0], present[0])
         for c, other in self.folded(node, results):
@@ -175,6 +178,16 @@ class Classes:
         for c in results:
             self.same_by_definition(c)
         return results
+
+    def join_converted_rows(self, call, node, results):
+        """Rows of what is converted element by element are the converted rows."""
+        if call.op in CONVERSIONS and all(o == ABSENT or self.type(o) and not self.type(o)[1] for o in node.operands[1:]):
+            self.conversions.append((results[0], call, node.operands))
+        elif call.op == "gather":
+            for c, conversion, (first, *others) in list(self.conversions):
+                if self.find(c) == node.operands[0]:
+                    rows, = self.add(call, [first, node.operands[1]], 1)
+                    self.union(self.add(conversion, [rows, *others], 1)[0], results[0])
 
     def meaning(self, node):
         types = tuple(None if c == ABSENT else self.type(c) for c in node.operands)

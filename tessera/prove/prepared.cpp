@@ -188,8 +188,7 @@ class Preparation {
         inputs.push_back({});
         continue;
       }
-      const auto left = rounded_.find(operand.id());
-      const Tensor* constant = left != rounded_.end() ? &left->second : constant_of(operand);
+      const Tensor* constant = constant_or_rounded(operand);
       if (constant == nullptr) return std::nullopt;
       inputs.push_back({*constant});
     }
@@ -231,14 +230,59 @@ class Preparation {
     return asked == Assumption::Kind::Domain;
   }
 
+  /// A constant operand, or the rounded result of one that was left in the graph.
+  const Tensor* constant_or_rounded(const Val& operand) const {
+    const auto left = rounded_.find(operand.id());
+    return left != rounded_.end() ? &left->second : constant_of(operand);
+  }
+
+  /// Whether constants are quantized to integers that do not depend on how the constants and their
+  /// scale were rounded: no quotient is near a tie.
+  bool is_quantized_surely(const GraphNode& node, const Vals& operands) const {
+    if (node.op != op::quantize_linear) return false;
+    const Tensor *numbers = constant_or_rounded(operands[0]),
+                 *scale = constant_or_rounded(operands[1]);
+    if (numbers == nullptr || scale == nullptr || scale->count() != 1) return false;
+    return !is_any(*numbers, [&, by = number_at(*scale, 0)](double x) {
+      const double quotient = x / by, past = quotient - std::floor(quotient);
+      return !(std::fabs(past - 0.5) > 1e-3 + 1e-6 * std::fabs(quotient));
+    });
+  }
+
   /// Whether a node is computed of scales or of quantized constants, and stays so.
   bool is_kept(const GraphNode& node, const Vals& operands) const {
-    if (!options_.keeps_scales) return false;
+    if (!options_.keeps_scales || is_quantized_surely(node, operands)) return false;
     if (std::ranges::any_of(operands,
                             [&](const Val& v) { return v.present() && rounded_.contains(v.id()); }))
       return true;
     return node.op == op::dequantize_linear || ((node.op == op::mul || node.op == op::div) &&
                                                 is_float(out_.known(operands[0]).type.dtype));
+  }
+
+  /// Rows of what is converted from one element type to another, as the converted rows: a table of
+  /// quantized numbers is looked up before or after it is dequantized. Nothing for other operators.
+  std::optional<Vals> converted_rows(const GraphNode& node, const Vals& operands) {
+    if (node.op != op::gather) return std::nullopt;
+    const auto it = conversions_.find(operands[0].id());
+    if (it == conversions_.end()) return std::nullopt;
+    const auto& [conversion, converted] = it->second;
+    const Vals looked_up{converted[0], operands[1]};
+    const auto constant = evaluated(node, looked_up);
+    Vals rows = converted;
+    rows[0] = constant ? computed(constant->at(0).datum.tensor(), false)
+                       : out_.call(*op::gather, looked_up, *node.attrs, 1).at(0);
+    return out_.call(*conversion->op, rows, *conversion->attrs, 1);
+  }
+
+  /// Whether an operator converts each element of its first operand by itself.
+  bool is_conversion(const GraphNode& node, const Vals& operands) const {
+    if (node.op != op::cast && node.op != op::quantize_linear && node.op != op::dequantize_linear)
+      return false;
+    return std::all_of(operands.begin() + 1, operands.end(), [&](const Val& operand) {
+      if (!operand.present()) return true;
+      const Type& type = out_.known(operand).type;
+      return type.shape && type.shape->empty();
+    });
   }
 
   /// The results of a node all of whose operands are constants.
@@ -356,7 +400,9 @@ class Preparation {
       results = out_.call_control(*node.op, operands, *node.attrs,
                                   {subgraphs.begin(), subgraphs.end()}, types);
     } else {
-      results = out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
+      auto rows = converted_rows(node, operands);
+      results = rows ? *std::move(rows)
+                     : out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
       if (out_.failed()) return;
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const Type inferred = out_.known(results[i]).type;
@@ -381,6 +427,8 @@ class Preparation {
           out_.known(operands[*same]).type == out_.known(results[0]).type)
         results[0] = operands[*same];
     }
+    if (is_conversion(node, operands) && results.size() == 1 && results[0].present())
+      conversions_.emplace(results[0].id(), std::pair(&node, operands));
     for (const Val& result : results) {
       const ValueInfo& info = out_.known(result);
       narrows_ = narrows_ ||
@@ -405,6 +453,7 @@ class Preparation {
   Sizes sizes_;                   // what the file's own symbols for them are
   std::map<std::uint32_t, Tensor> constants_;
   std::map<std::uint32_t, Tensor> rounded_;  // results of what is kept
+  std::map<std::uint32_t, std::pair<const GraphNode*, Vals>> conversions_;  // by result
   std::set<std::uint32_t> named_, undefined_;
   std::set<const std::byte*>& computed_;
   std::int64_t bytes_ = 0;
