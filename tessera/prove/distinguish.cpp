@@ -15,6 +15,7 @@
 #include "tessera/prove/draw.h"
 #include "tessera/prove/elements.h"
 #include "tessera/prove/exact_scales.h"
+#include "tessera/prove/random_rounding.h"
 #include "tessera/prove/widen.h"
 #include "tessera/support/rng.h"
 
@@ -38,6 +39,7 @@ double element(const Recipe& recipe, Rng& rng, std::int64_t i) {
       if (!recipe.numbers.empty() && rng.below(4) != 0)
         return recipe.numbers[rng.below(recipe.numbers.size())];
       return recipe.scale * (static_cast<double>(rng.below(17)) - 8) / 2;
+    case Recipe::Kind::Positive: return recipe.scale * std::fabs(normal(rng));
     case Recipe::Kind::Sparse: return rng.below(16) == 0 ? 4 * recipe.scale * normal(rng) : 0;
     case Recipe::Kind::Waves:
       return recipe.scale * (std::sin(0.05 * static_cast<double>(i)) + 0.1 * normal(rng));
@@ -73,6 +75,15 @@ Apart texts_apart(const Tensor& a, const Tensor& b) {
   return {.position = position_of(differing.in1 - a.strings->begin(), a.shape),
           .relative = kInfinity,
           .what = fmt::format("\"{}\" and \"{}\"", *differing.in1, *differing.in2)};
+}
+
+/// Whether an element is NaN or infinity; minus infinity is what masks are made of.
+bool has_undefined_element(const Tensor& tensor) {
+  if (!is_float(tensor.dtype)) return false;
+  const Elements elements(tensor);
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (std::isnan(elements[i]) || elements[i] == kInfinity) return true;
+  return false;
 }
 
 }  // namespace
@@ -147,6 +158,17 @@ std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& re
   return inputs;
 }
 
+bool holds_undefined(const Graph& graph) {
+  constexpr std::int64_t kMostElements = 1 << 12;
+  for (std::uint32_t v = 0; v < graph.value_count(); ++v) {
+    const Tensor* constant = graph.constant({v});
+    if (constant != nullptr && constant->count() <= kMostElements &&
+        has_undefined_element(*constant))
+      return true;
+  }
+  return false;
+}
+
 bool mostly_finite(const std::vector<Datum>& outputs) {
   std::int64_t finite = 0, all = 0;
   for (const Datum& output : outputs) {
@@ -181,11 +203,59 @@ std::array<std::vector<Datum>, 2> halves(const std::vector<interp::Value>& outpu
   return result;
 }
 
-/// Whether a difference is gone, or a thousandth of what it was, where results are kept in double.
-/// Not looked at where weights are large: among so many terms, a run in single precision tells what
+/// The same in double; some operators have results of single precision whatever their operands are.
+std::array<std::vector<Datum>, 2> wide_halves(const std::vector<interp::Value>& outputs) {
+  auto result = halves(outputs);
+  for (std::vector<Datum>& side : result)
+    for (Datum& output : side)
+      if (output.is_tensor()) output = widened(output.tensor());
+  return result;
+}
+
+/// Puts NaN in place of numbers that the other side has a NaN for: it is not defined there.
+void mask_undefined(std::array<std::vector<Datum>, 2>& outputs) {
+  for (std::size_t i = 0; i < std::min(outputs[0].size(), outputs[1].size()); ++i) {
+    if (!outputs[0][i].is_tensor() || !outputs[1][i].is_tensor()) continue;
+    const Tensor source = outputs[0][i].tensor(), target = outputs[1][i].tensor();
+    if (!is_float(source.dtype) || source.dtype != target.dtype || source.shape != target.shape)
+      continue;
+    const Elements a(source), b(target);
+    for (const std::size_t side : {0, 1}) {
+      const Tensor& tensor = side == 0 ? source : target;
+      Buffer buffer(tensor.bytes.size());
+      std::ranges::copy(tensor.bytes.view(), buffer.data());
+      for (std::int64_t at = 0; at < tensor.count(); ++at)
+        if (std::isnan(a[at]) != std::isnan(b[at]))
+          store_number(tensor.dtype, buffer.data(), at, std::numeric_limits<double>::quiet_NaN());
+      outputs[side][i] = Tensor{tensor.dtype, tensor.shape, std::move(buffer).freeze()};
+    }
+  }
+}
+
+/// Whether a difference is another one where results are rounded up or down at random: that of the
+/// choices that a model makes among numbers which rounding tells apart or takes for the same.
+bool is_unstable(const Graph& wide, const std::vector<interp::Value>& inputs,
+                 const std::array<std::vector<Datum>, 2>& outputs, double relative,
+                 const interp::Options& run) {
+  for (const std::uint64_t seed : {1, 2}) {
+    const auto results = run_with_random_rounding(wide, inputs, seed, run);
+    if (!results) return false;
+    auto moved = wide_halves(*results);
+    mask_undefined(moved);
+    if (!(furthest_apart(moved[0], moved[1]).relative > kDiffers)) return true;
+    for (const std::size_t side : {0, 1})
+      if (!(relative > kBeyondRounding * furthest_apart(outputs[side], moved[side]).relative))
+        return true;
+  }
+  return false;
+}
+
+/// Whether a difference is gone, or a thousandth of what it was, where results are kept in double,
+/// or is made by how these are rounded; `is_choice`: the output is of integers or truth values. Not
+/// looked at where weights are large: among so many terms, a run in single precision tells what
 /// rounding does.
-bool is_made_by_rounding(const Graph& joint, const Apart& found, const std::vector<Tensor>& inputs,
-                         interp::Options run) {
+bool is_made_by_rounding(const Graph& joint, const Apart& found, bool is_choice,
+                         const std::vector<Tensor>& inputs, interp::Options run) {
   constexpr std::int64_t kMostElements = 1 << 22;
   std::int64_t elements = 0;
   for (std::uint32_t i = 0; i < joint.value_count(); ++i)
@@ -195,16 +265,23 @@ bool is_made_by_rounding(const Graph& joint, const Apart& found, const std::vect
   std::vector<interp::Value> values;
   for (const Tensor& input : inputs) values.push_back({widened(input)});
   run.observe = {};
-  const auto results = interp::run_as<double>(widened(joint), values, run);
+  const Graph wide_graph = widened(joint);
+  // A choice among numbers of which one is not defined tells nothing, and is a number itself.
+  bool has_undefined = false;
+  if (is_choice && !holds_undefined(joint))
+    run.observe = [&](ValueId, const interp::Value& value) {
+      has_undefined =
+          has_undefined || (value.datum.is_tensor() && has_undefined_element(value.datum.tensor()));
+    };
+  const auto results = interp::run_as<double>(wide_graph, values, run);
   if (!results) return false;
-  auto wide = halves(*results);
-  // Some operators have results of single precision whatever their operands are.
-  for (std::vector<Datum>& outputs : wide)
-    for (Datum& output : outputs)
-      if (output.is_tensor()) output = widened(output.tensor());
+  if (has_undefined) return true;
+  auto wide = wide_halves(*results);
+  mask_undefined(wide);
   const Apart apart = furthest_apart(wide[0], wide[1]);
   if (!(apart.relative > kDiffers)) return mostly_finite(wide[0]);
-  return distance(apart.source, apart.target) < 1e-3 * distance(found.source, found.target);
+  return distance(apart.source, apart.target) < 1e-3 * distance(found.source, found.target) ||
+         is_unstable(wide_graph, values, wide, apart.relative, run);
 }
 
 /// Whether models with quantized tensors differ with exact scales, by more than ties make.
@@ -250,8 +327,17 @@ Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
                       .observe = options.exact_scales ? nullptr : options.observe};
   TESSERA_TRY(const std::vector<interp::Value> results,
               interp::run_as<double>(joint.graph, values, run));
-  const auto exact = halves(results);
+  auto exact = halves(results);
   Apart furthest = furthest_apart(exact[0], exact[1]);
+  // Numbers say more than what is not defined on one side.
+  if (std::isnan(furthest.source) != std::isnan(furthest.target)) {
+    auto defined = exact;
+    mask_undefined(defined);
+    if (Apart here = furthest_apart(defined[0], defined[1]); here.relative > kDiffers) {
+      furthest = std::move(here);
+      exact = std::move(defined);
+    }
+  }
   // Where nothing is rounded, integers that are not the same differ, however large they are.
   for (std::size_t i = 0; i < joint.is_integral.size() && !(furthest.relative > kDiffers); ++i) {
     if (!joint.is_integral[i] || !exact[0][i].is_tensor() || !exact[1][i].is_tensor()) continue;
@@ -281,7 +367,9 @@ Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
             kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
         return false;
     const bool can_round = !joint.is_integral[furthest.output] && std::isfinite(furthest.relative);
-    return !can_round || !is_made_by_rounding(joint.graph, furthest, inputs, run);
+    const Datum& output = exact[0][furthest.output];
+    const bool is_choice = output.is_tensor() && !is_float(output.tensor().dtype);
+    return !can_round || !is_made_by_rounding(joint.graph, furthest, is_choice, inputs, run);
   };
   if (!is_beyond_rounding()) return std::optional<Refuted>{};
   return std::optional(Refuted{.sizes = {},
@@ -452,6 +540,7 @@ std::vector<Recipe> recipes(std::uint64_t seed, std::size_t inputs,
   add({.kind = Kind::Telling, .below = fewest, .numbers = telling.floats});
   add({.kind = Kind::Telling, .below = below, .integers = integers, .numbers = telling.floats});
   add({.kind = Kind::Normal, .scale = 1e5, .below = below});
+  add({.kind = Kind::Positive, .below = below});
   return list;
 }
 

@@ -21,7 +21,7 @@ inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
 struct Recipe {
-  enum class Kind : std::uint8_t { Normal, Sparse, Waves, Halves, Telling };
+  enum class Kind : std::uint8_t { Normal, Positive, Sparse, Waves, Halves, Telling };
   Kind kind = Kind::Normal;
   std::uint64_t seed = 1;
   double scale = 1;                         // of floats
@@ -51,6 +51,10 @@ Apart apart(const Tensor& source, const Tensor& target);
 
 /// Whether most numbers among the outputs are finite: others tell nothing.
 bool mostly_finite(const std::vector<Datum>& outputs);
+
+/// Whether a constant is NaN or infinity somewhere (minus infinity is what masks are made of); large
+/// ones are weights, which are not looked at.
+bool holds_undefined(const Graph& graph);
 
 struct DistinguishOptions {
   int threads = 1;

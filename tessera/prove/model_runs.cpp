@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant that gets a fingerprint
 
-/// Whether a constant is NaN somewhere; large ones are weights, which are not looked at.
-bool has_nan(const Graph& graph) {
-  constexpr std::int64_t kMostElements = 1 << 12;
-  for (std::uint32_t v = 0; v < graph.value_count(); ++v) {
-    const Tensor* constant = graph.constant({v});
-    if (constant == nullptr || !is_float(constant->dtype) || constant->count() > kMostElements)
-      continue;
-    for (std::int64_t i = 0; i < constant->count(); ++i)
-      if (std::isnan(number_at(*constant, i))) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Verdict ModelRuns::confirmed(Proved made) {
@@ -40,8 +27,8 @@ Verdict ModelRuns::confirmed(Proved made) {
   const bool rounds = assumes([](const Assumption& assumption) {
     return assumption.kind == Kind::Constant || assumption.text.ends_with(kLastPlace);
   });
-  // An input for which nothing is NaN may not exist where a model holds one.
-  const bool holds_nan = has_nan(aligned_.source) || has_nan(aligned_.target);
+  // An input for which nothing is NaN or infinite may not exist where a model holds one.
+  const bool holds_nan = holds_undefined(aligned_.source) || holds_undefined(aligned_.target);
   if (!rounds && !believes && !holds_nan) return made;
   show("running both models");
   constexpr std::int64_t kFewElements = 1 << 12;
@@ -95,6 +82,14 @@ std::optional<Refuted> ModelRuns::refutation(const std::vector<Tensor>& inputs,
   how.observe = [&](ValueId id, const interp::Value& value) { locator.observe(id, value); };
   auto refuted = distinguishes(joint(), inputs, how);
   if (!refuted || !*refuted) return std::nullopt;
+  const bool is_defined = std::isnan((*refuted)->source) == std::isnan((*refuted)->target);
+  if (!is_defined && !holds_undefined(aligned_.source) && !holds_undefined(aligned_.target)) {
+    if (!undefined_) {
+      undefined_ = *std::move(refuted);
+      undefined_divergence_ = locator.divergence();
+    }
+    return std::nullopt;
+  }
   divergence_ = locator.divergence();
   return *std::move(refuted);
 }
@@ -183,6 +178,43 @@ std::optional<Refuted> ModelRuns::observe(const Graph& source, const Graph& targ
   return std::nullopt;
 }
 
+std::vector<Recipe> ModelRuns::recipes_tried() const {
+  return recipes(options_.seed + 1, aligned_.inputs.size(), below_,
+                 telling_numbers(aligned_.source, aligned_.target));
+}
+
+std::optional<Refuted> ModelRuns::undefined_difference() {
+  constexpr double kSeconds = 5;
+  if (!undefined_) return std::nullopt;
+  std::vector<Type> types;
+  for (const Tensor& input : undefined_->inputs)
+    types.push_back(Type::tensor(input.dtype, {input.shape.begin(), input.shape.end()}));
+  const auto is_number = [&](const Datum& output) {
+    if (!output.is_tensor() || output.tensor().shape.size() != undefined_->position.size())
+      return false;
+    std::int64_t element = 0;
+    for (std::size_t axis = 0; axis < undefined_->position.size(); ++axis) {
+      if (undefined_->position[axis] >= output.tensor().shape[axis]) return false;
+      element = element * output.tensor().shape[axis] + undefined_->position[axis];
+    }
+    return std::isfinite(number_at(output.tensor(), element));
+  };
+  const CpuStopwatch watch;
+  std::vector<Recipe> list = recipes_tried();
+  std::ranges::reverse(list);  // positive numbers first
+  for (const Recipe& recipe : list) {
+    if (is_stopped()) return std::nullopt;
+    if (watch.seconds() > kSeconds) break;
+    const auto outputs = single_outputs(joint(), make_inputs(types, recipe));
+    if (outputs && std::ranges::all_of(*outputs, [&](const std::vector<Datum>& side) {
+          return is_number(side[undefined_->output]);
+        }))
+      return std::nullopt;
+  }
+  divergence_ = undefined_divergence_;
+  return undefined_;
+}
+
 std::optional<Refuted> ModelRuns::search(double seconds) {
   const CpuStopwatch watch;
   const auto is_over = [&] { return is_stopped() || watch.seconds() > seconds; };
@@ -194,8 +226,7 @@ std::optional<Refuted> ModelRuns::search(double seconds) {
   };
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
-  const std::vector<Recipe> list = recipes(options_.seed + 1, aligned_.inputs.size(), below_,
-                                           telling_numbers(aligned_.source, aligned_.target));
+  const std::vector<Recipe> list = recipes_tried();
   for (const Recipe& recipe : list) {
     if (is_over()) return std::nullopt;
     show("searching for an input that tells them apart");

@@ -45,6 +45,10 @@ class ModelRuns {
 
   /// Looks for an input that tells the models apart, for so many seconds of CPU time.
   std::optional<Refuted> search(double seconds = std::numeric_limits<double>::infinity());
+  /// The first difference that was found where one model has a NaN and the other a number, if none
+  /// of the inputs that are tried is one for which both are defined there: where they are, the
+  /// verdict is about them. Nothing for what `observe` and `search` return.
+  std::optional<Refuted> undefined_difference();
   /// Runs both models if a proof took constants for nearly equal or believed a file: a refutation,
   /// or the proof.
   Verdict confirmed(Proved made);
@@ -65,6 +69,8 @@ class ModelRuns {
   std::optional<Refuted> refuted_by_truth_values(const std::vector<Type>& types);
   /// The two models as one graph.
   const JointGraph& joint();
+  /// The inputs that are tried one after the other.
+  std::vector<Recipe> recipes_tried() const;
   /// Runs the models in double: a refutation, and where they part.
   std::optional<Refuted> refutation(const std::vector<Tensor>& inputs, DistinguishOptions how);
 
@@ -91,6 +97,9 @@ class ModelRuns {
   std::optional<JointGraph> joint_;
   std::optional<ExactScales> exact_scales_;
   std::optional<Divergence> divergence_;
+  /// Where one model is not defined, and where they part there.
+  std::optional<Refuted> undefined_;
+  std::optional<Divergence> undefined_divergence_;
 };
 
 }  // namespace tessera::prove

@@ -569,6 +569,7 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
                                    : prepared_pair(aligned, options.stop);
   if (!models) {
     auto refuted = forward.runs().search();
+    if (!refuted) refuted = forward.runs().undefined_difference();
     return result(refuted ? Verdict(*std::move(refuted)) : Unknown{models.error().message});
   }
   // Guards that a target needs beyond its source make proofs one-sided.
@@ -614,6 +615,7 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options,
     if (auto proved = proved_by(match)) return *std::move(proved);
   if (auto refuted = forward.runs().search()) return result(*std::move(refuted));
   if (auto proved = proved_by(&Sweep::match_by_cases)) return *std::move(proved);
+  if (auto refuted = forward.runs().undefined_difference()) return result(*std::move(refuted));
   return result(forward.unknown());
 }
 

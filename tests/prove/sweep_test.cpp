@@ -615,5 +615,37 @@ TEST(Sweep, ConditionsOnSizesHoldInTheirCases) {
                  " return mul(div(d, sqrt(add(v, 0.00001))), scale) }");
 }
 
+TEST(Sweep, ChoicesThatOnlyRoundingMakesDifferentRefuteNothing) {
+  // Numbers above 40 have the sigmoid 1 in double.
+  for (const std::string_view function : {"sigmoid", "tanh", "exp"})
+    expect_in_both_orders(
+        "unknown", "graph(x: f32[n, 4]) { return arg_max(x) {axis=1} }",
+        fmt::format("graph(x: f32[n, 4]) {{ return arg_max({}(x)) {{axis=1}} }}", function));
+  expect_in_both_orders("unknown", "graph(x: f32[n, 4]) { return arg_max(x) {axis=1} }",
+                        "graph(x: f32[n, 4]) { return arg_max(sqrt(x)) {axis=1} }");
+}
+
+TEST(Sweep, ChoicesAmongExactNumbersRefute) {
+  expect_in_both_orders("refuted", "graph(x: f32[n, 4]) { return arg_max(x) {axis=1} }",
+                        "graph(x: f32[n, 4]) { return arg_max(relu(x)) {axis=1} }");
+  expect_in_both_orders("refuted", "graph(x: f32[n, 4]) { return round(x) }",
+                        "graph(x: f32[n, 4]) { h = const f32[] 0.5  return floor(add(x, h)) }");
+}
+
+TEST(Sweep, WhatIsNotDefinedOnOneSideRefutesNothing) {
+  // Of two negative numbers only the product has a root.
+  expect_in_both_orders("unknown", "graph(x: f32[n], y: f32[n]) { return sqrt(mul(x, y)) }",
+                        "graph(x: f32[n], y: f32[n]) { return mul(sqrt(x), sqrt(y)) }");
+  expect_in_both_orders(
+      "refuted", "graph(x: f32[n], y: f32[n]) { return sqrt(mul(x, y)) }",
+      "graph(x: f32[n], y: f32[n]) { c = const f32[] 0.01  return add(mul(sqrt(x), sqrt(y)), c) }");
+}
+
+TEST(Sweep, WhatIsDefinedForNoInputOnOneSideRefutes) {
+  expect_in_both_orders(
+      "refuted", "graph(x: f32[n, 3]) { c = const f32[3] [1.0, 2.0, 3.0]  return mul(x, sqrt(c)) }",
+      "graph(x: f32[n, 3]) { c = const f32[3] [1.0, 2.0, -3.0]  return mul(x, sqrt(c)) }");
+}
+
 }  // namespace
 }  // namespace tessera::prove
