@@ -23,6 +23,7 @@ NAMES = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "Not": 
 # What has graphs inside, is no tensor of numbers, or has another meaning than its name in the catalog.
 NOT_READ = set("""If Loop Scan SequenceMap Optional OptionalGetElement OptionalHasElement StringConcat StringSplit
     StringNormalizer RegexFullMatch TfIdfVectorizer Upsample Scatter""".split())
+OLDEST, NEWEST = 7, 28  # opsets
 # Operators whose meaning changed, with the first opset of the meaning that is read.
 SINCE = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "BatchNormalization": 7, "Resize": 11, "GroupNormalization": 21,
          "GridSample": 20, "RoiAlign": 16, "Pad": 11, "Slice": 10, "TopK": 10, "DFT": 20, "Clip": 11}
@@ -139,7 +140,7 @@ class File:
         require(not model.fields.get(25), "functions of a model are not read")
         opsets = distinct(("" if m.text(1) == "ai.onnx" else m.text(1), m.integer(2)) for m in model.messages(8))
         self.opset = opsets.get("", 0)
-        require(7 <= self.opset <= 26, f"opset {self.opset} is not read")
+        require(OLDEST <= self.opset <= NEWEST, f"opset {self.opset} is not read")
         graph = model.message(7)
         require(not graph.fields.get(15), "sparse weights are not read")
         self.constants = distinct((t.text(8), self.tensor(t)) for t in graph.messages(5))

@@ -217,6 +217,10 @@ def floor_div(a, b):
             return quotient
         if quotient.terms:
             return quotient + floor_div(rest, b)
+    # (x/c)/b = x/(c*b) for positive numbers.
+    inner = a.atom()
+    if inner is not None and inner.op == "floor_div" and (inner.b.constant() or 0) > 0 and (b.constant() or 0) > 0:
+        return floor_div(inner.a, inner.b * b)
     return of_atom(Atom("floor_div", "", a, b))
 
 
