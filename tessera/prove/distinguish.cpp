@@ -35,6 +35,8 @@ double element(const Recipe& recipe, Rng& rng, std::int64_t i) {
     case Recipe::Kind::Normal: return recipe.scale * normal(rng);
     // Ties, zeros and what lies between two integers.
     case Recipe::Kind::Halves: return recipe.scale * (static_cast<double>(rng.below(17)) - 8) / 2;
+    // Few numbers, so that also the largest of a short row is often there twice.
+    case Recipe::Kind::Ties: return recipe.scale * (static_cast<double>(rng.below(3)) - 1);
     case Recipe::Kind::Telling:
       if (!recipe.numbers.empty() && rng.below(4) != 0)
         return recipe.numbers[rng.below(recipe.numbers.size())];
@@ -541,6 +543,7 @@ std::vector<Recipe> recipes(std::uint64_t seed, std::size_t inputs,
   add({.kind = Kind::Telling, .below = below, .integers = integers, .numbers = telling.floats});
   add({.kind = Kind::Normal, .scale = 1e5, .below = below});
   add({.kind = Kind::Positive, .below = below});
+  for (int i = 0; i < 3; ++i) add({.kind = Kind::Ties, .below = ties, .negative = true});
   return list;
 }
 

@@ -21,7 +21,7 @@ inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
 struct Recipe {
-  enum class Kind : std::uint8_t { Normal, Positive, Sparse, Waves, Halves, Telling };
+  enum class Kind : std::uint8_t { Normal, Positive, Sparse, Waves, Halves, Ties, Telling };
   Kind kind = Kind::Normal;
   std::uint64_t seed = 1;
   double scale = 1;                         // of floats

@@ -632,6 +632,14 @@ TEST(Sweep, ChoicesAmongExactNumbersRefute) {
                         "graph(x: f32[n, 4]) { h = const f32[] 0.5  return floor(add(x, h)) }");
 }
 
+TEST(Sweep, TheLastOfTheLargestInShortRowsIsAnother) {
+  for (const int size : {2, 3, 4})
+    expect_in_both_orders(
+        "refuted", fmt::format("graph(x: f32[2, {}]) {{ return arg_max(x) {{axis=1}} }}", size),
+        fmt::format("graph(x: f32[2, {}]) {{ return arg_max(x) {{axis=1, select_last_index=1}} }}",
+                    size));
+}
+
 TEST(Sweep, WhatIsNotDefinedOnOneSideRefutesNothing) {
   // Of two negative numbers only the product has a root.
   expect_in_both_orders("unknown", "graph(x: f32[n], y: f32[n]) { return sqrt(mul(x, y)) }",
