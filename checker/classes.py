@@ -22,6 +22,8 @@ CONVERSIONS = "cast", "quantize_linear", "dequantize_linear"  # of each element 
 ABSENT = -1  # an operand that is left out
 MOST_MOVED = 1 << 20  # elements of a value whose places are followed
 MOST_SIZES = 64  # elements of an integer tensor whose elements are looked at
+# Operators whose axis is one of the first operand, counted from the start in the catalog.
+AXIS_OF_FIRST = {"compress", "scatter_elements", "tensor_scatter", "top_k", "unique"}
 Node = namedtuple("Node", "op attrs operands count")  # attrs: a frozenset; count: of results
 
 
@@ -152,8 +154,10 @@ class Classes:
         """The classes of the results of an operator."""
         require(call.op not in self.catalog.random and call.op != "bernoulli", f"the results of {call.op} are random")
         given = {name: attribute_value(value) for name, value in call.attrs.items()}
-        attrs = frozenset({**self.defaults.get(call.op, {}), **given}.items())
-        node = Node(call.op, attrs, tuple(self.find(c) for c in operands), count)
+        given = {**self.defaults.get(call.op, {}), **given}
+        if call.op in AXIS_OF_FIRST and given.get("axis", 0) < 0 and self.type(operands[0]) is not None:
+            given["axis"] += len(self.type(operands[0])[1])
+        node = Node(call.op, frozenset(given.items()), tuple(self.find(c) for c in operands), count)
         if node in self.nodes:
             require(not self.is_lemma or not self.rounded & set(self.nodes[node]),
                     "a lemma calculates with what is rounded")

@@ -80,7 +80,7 @@ Expected<Vals> dft_axis_from_attribute(Call& call) {
 Expected<Vals> k_from_attribute(Call& call) {
   TESSERA_TRY(const auto k, call.take_as<std::int64_t>("k"));
   if (k) call.set_input(1, call.g.ints({*k}));
-  return call.emit();
+  return axis_from_start(call);
 }
 
 Expected<Vals> limits_from_attributes(Call& call) {
@@ -269,6 +269,20 @@ Expected<Vals> tiles_along_axis(Call& call) {
   Ints repeats(shape.size(), 1);
   repeats[*at] = *tiles;
   call.inputs = {call.inputs[0], call.g.ints(repeats)};
+  return call.emit();
+}
+
+Expected<Vals> axis_from_start(Call& call) {
+  if (!call.attrs.has("axis"))
+    for (const AttrSpec& spec : call.op->attrs)
+      if (spec.name == "axis" && spec.need == AttrSpec::Need::Default)
+        call.attrs.set("axis", spec.value);
+  const Type type = call.known(0).type;
+  const Attr* attr = call.attrs.find("axis");
+  const auto* axis = attr == nullptr ? nullptr : std::get_if<std::int64_t>(attr);
+  if (axis != nullptr && *axis < 0 && type.is_ranked_tensor())
+    if (const std::int64_t first = *axis + std::ssize(*type.shape); first >= 0)
+      call.attrs.set("axis", first);
   return call.emit();
 }
 

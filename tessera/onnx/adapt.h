@@ -31,6 +31,9 @@ Expected<Vals> slope_per_channel(Call& call);
 Expected<Vals> tiles_along_axis(Call& call);
 
 // Other defaults and words.
+/// An axis of the first operand that is counted from the end is counted from the start: operators
+/// that no definition tells equal are so where their attributes are.
+Expected<Vals> axis_from_start(Call& call);
 Expected<Vals> axis_is_one(Call& call);
 Expected<Vals> corner_pixels(Call& call);
 Expected<Vals> grid_modes(Call& call);

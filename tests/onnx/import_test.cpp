@@ -439,6 +439,14 @@ TEST(Import, RefusesModifiersThatDoNotKeepTheType) {
   EXPECT_THAT(text_of(two), HasSubstr("a modifier has 2 inputs and 1 results"));
 }
 
+TEST(Import, CountsAxesOfOperatorsWithoutADefinitionFromTheStart) {
+  for (const std::int64_t axis : {1, -1}) {
+    ::onnx::ModelProto proto = model(13, {2, 3});
+    add_node(*proto.mutable_graph(), "Unique", {"x"}, {"y"}).i("axis", axis);
+    EXPECT_THAT(text_of(proto), HasSubstr("unique(x) {axis=1}"));
+  }
+}
+
 TEST(Import, ReinterpretsIntegersByWrapping) {
   const auto bits = [](int from, int to) {
     ::onnx::ModelProto proto = model(26, {2});
