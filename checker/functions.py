@@ -1,5 +1,6 @@
 """Facts about functions of reals and of integers."""
 from fractions import Fraction
+from math import floor
 
 import maxima
 import signs
@@ -164,18 +165,24 @@ def is_integer_factor(f):
 
 
 def rounded(fn, arg):
-    """floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a); both of the largest: the largest of both"""
+    """floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a); of max(a, b) + n for a number n: the
+    largest of both"""
     if all(map(is_integer, arg)):
         return arg
+    value = constant_of(arg)
+    if isinstance(value, Fraction):
+        return constant(Fraction(floor(value) if fn == "floor" else round(value)))
     whole = [t for t in arg if fn == "floor" and is_integer(t)]
     rest = [t for t in arg if fn != "floor" or not is_integer(t)]
     sign = -1 if fn == "round" and sums.leads_negative(rest) else 1
     rest = scaled(rest, sign)
-    only = only_factor(rest)
-    if only is not None and only.kind == "most" and only.exponent == 1 and rest[0].coefficient > 0:
+    number = [t for t in rest if constant_of([t]) is not None]
+    multiple = [t for t in rest if constant_of([t]) is None]
+    only = only_factor(multiple)
+    if only is not None and only.kind == "most" and only.exponent == 1 and multiple[0].coefficient > 0:
         pieces = [opened(p) for p in only.args[0]]
-        made = maxima.most([p.like(factors=sums.group(
-            apply(fn, [scaled([opened(t) for t in value_of(p)], rest[0].coefficient)])).factors) for p in pieces])
+        made = maxima.most([p.like(factors=sums.group(apply(fn, [
+            number + scaled([opened(t) for t in value_of(p)], multiple[0].coefficient)])).factors) for p in pieces])
     else:
         made = factor_sum(Factor("apply", fn, args=[rest]))
     return whole + scaled(made, sign)

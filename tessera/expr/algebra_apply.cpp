@@ -118,16 +118,31 @@ const Factor* application(const Sum& sum, Fn fn) {
   return is_it ? only : nullptr;
 }
 
-/// round(c*max(a, b)) = max(round(c*a), round(c*b)) for c > 0, and so for floor: they are monotone.
+/// The term of a sum that is a multiple of a maximum, if all others are numbers.
+const Term* multiple_of_maximum(const Sum& sum) {
+  const Term* found = nullptr;
+  for (const Term& term : sum.terms) {
+    if (is_number(term)) continue;
+    const Factor* only = only_factor(term);
+    if (found != nullptr || only == nullptr || only->kind != Kind::Most || !only->exponent.is(1))
+      return nullptr;
+    found = &term;
+  }
+  return found;
+}
+
+/// round(c*max(a, b) + n) = max(round(c*a + n), round(c*b + n)) for numbers c > 0 and n, and so for
+/// floor: they are monotone.
 std::optional<Sum> rounded_operands(Names& names, Fn fn, const Sum& arg) {
-  const Factor* only = only_factor(arg);
-  if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1) ||
-      arg.terms[0].coefficient.sign() <= 0)
-    return std::nullopt;
-  std::vector<Term> pieces = opened(names, args_of(*only)[0]).terms;
+  const Term* multiple = multiple_of_maximum(arg);
+  if (multiple == nullptr || multiple->coefficient.sign() <= 0) return std::nullopt;
+  Sum number;
+  for (const Term& term : arg.terms)
+    if (&term != multiple) number.terms.push_back(term);
+  std::vector<Term> pieces = opened(names, args_of(*only_factor(*multiple))[0]).terms;
   for (Term& piece : pieces) {
-    Sum value = scaled(opened(names, value_of(piece)), arg.terms[0].coefficient);
-    piece.factors = group(apply(names, fn, {std::move(value)})).factors;
+    Sum value = scaled(opened(names, value_of(piece)), multiple->coefficient);
+    piece.factors = group(apply(names, fn, {add(number, std::move(value))})).factors;
   }
   return most(names, std::move(pieces));
 }
@@ -135,10 +150,17 @@ std::optional<Sum> rounded_operands(Names& names, Fn fn, const Sum& arg) {
 /// floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a).
 Sum rounded(Names& names, Fn fn, const Sum& arg) {
   if (is_whole(arg)) return arg;
+  if (const auto number = constant_of(arg)) {
+    const Rational made = fn == Fn::Floor ? number->floor() : number->round();
+    if (!made.is_undefined()) return constant(made);
+  }
   Sum whole, rest;
   for (const Term& term : arg.terms)
     (fn == Fn::Floor && is_whole(term) ? whole : rest).terms.push_back(term);
-  const bool flipped = fn == Fn::Round && leads_negative(rest);
+  const Term* multiple = multiple_of_maximum(rest);
+  const bool is_negative =
+      multiple != nullptr ? multiple->coefficient.sign() < 0 : leads_negative(rest);
+  const bool flipped = fn == Fn::Round && is_negative;
   if (flipped) rest = closed(scaled(std::move(rest), -1));
   auto made = rounded_operands(names, fn, rest);
   if (!made) made = factor({.kind = Kind::Apply, .fn = fn, .args = shared({std::move(rest)})});

@@ -141,8 +141,7 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options,
   }
   for (const auto& [input, tensor] : options.contents)
     claim->constants.emplace(input_name(input), tensor);
-  const bool is_named =
-      options.names_constants && !named_constants(claim->claim).empty();
+  const bool is_named = options.names_constants && !named_constants(claim->claim).empty();
   if (!is_named)
     if (auto certificate = certificate_for(*claim, options, arithmetic, why))
       return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};

@@ -87,6 +87,18 @@ Rational Rational::power(std::int64_t exponent) const {
   return result;
 }
 
+Rational Rational::floor() const {
+  if (is_undefined()) return undefined();
+  const Wide quotient = numerator_ / denominator_;
+  return reduced(numerator_ % denominator_ < 0 ? quotient - 1 : quotient, 1);
+}
+
+Rational Rational::round() const {
+  const Rational half = of(1, 2), shifted = *this + half, above = shifted.floor();
+  const bool is_odd_tie = shifted.is_integer() && !(above * half).is_integer();
+  return is_odd_tie ? above - 1 : above;
+}
+
 double Rational::to_double() const {
   return static_cast<double>(numerator_) / static_cast<double>(denominator_);
 }

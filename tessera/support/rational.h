@@ -28,6 +28,10 @@ class Rational {
 
   Rational inverse() const;
   Rational power(std::int64_t exponent) const;
+  /// Largest integer that is not above.
+  Rational floor() const;
+  /// Nearest integer, of two the even one.
+  Rational round() const;
   double to_double() const;
   std::string to_string() const;
 

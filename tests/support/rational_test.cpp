@@ -51,6 +51,17 @@ TEST(Rational, TakesWholePowers) {
   EXPECT_TRUE(Rational(3).power(kMin).is_undefined());
 }
 
+TEST(Rational, RoundsToIntegers) {
+  EXPECT_EQ(Rational::of(7, 2).floor(), Rational(3));
+  EXPECT_EQ(Rational::of(-7, 2).floor(), Rational(-4));
+  EXPECT_EQ(Rational(-3).floor(), Rational(-3));
+  EXPECT_EQ(Rational::of(5, 2).round(), Rational(2));
+  EXPECT_EQ(Rational::of(7, 2).round(), Rational(4));
+  EXPECT_EQ(Rational::of(-5, 2).round(), Rational(-2));
+  EXPECT_EQ(Rational::of(-8, 3).round(), Rational(-3));
+  EXPECT_TRUE(Rational::undefined().round().is_undefined());
+}
+
 TEST(Rational, IsUndefinedBeyond127Bits) {
   const Rational large = Rational(kMax) * Rational(kMax);
   EXPECT_FALSE(large.is_undefined());
