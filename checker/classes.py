@@ -75,7 +75,8 @@ class Classes:
         self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
         for op, attrs in catalog.defaults.items():
             self.defaults[op] = {name: attribute_value(words) for name, words in attrs.items()}
-        entries = [("definition", head, text) for head, text in catalog.definitions.items()]
+        entries = [("definition", head, text) for head, text in catalog.definitions.items()
+                   if not re.search(r"\bscatter\b", text)]  # forward writes are not read
         entries += [("composite", *e) for all_of in catalog.composites.values() for e in all_of]
         entries += [("results", *e) for all_of in catalog.results.values() for e in all_of]
         for kind, head, text in entries:
@@ -202,7 +203,7 @@ class Classes:
         return "", ""
 
     def result(self, kind, text, which, operands):
-        if kind == "definition" and not re.search(r"\bscatter\b", text):  # forward writes are not read
+        if kind == "definition":
             definition = DefinitionReader(Reader(text)).definition()
             require(which < len(definition.outputs), "an operator has fewer results")
             value = Value("", "", which, [str(c) for c in operands], definition, "")

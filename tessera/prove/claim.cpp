@@ -80,8 +80,8 @@ std::string call_text(const GraphNode& node, const Signature& signature) {
 }
 
 /// A definition, and what the operator asks of sizes beyond it: `asks k == m`.
-Expected<std::string> definition_text(const GraphNode& node, const Signature& signature) {
-  TESSERA_TRY(const Definition definition, node.op->define(*node.attrs, signature));
+std::string definition_text(const Definition& definition, const GraphNode& node,
+                            const Signature& signature) {
   std::string text = tessera::to_text(definition);
   for (const Condition& condition : asked_of_sizes(*node.op, *node.attrs, signature))
     text += fmt::format("asks {}\n", tessera::to_text(condition));
@@ -128,11 +128,14 @@ Expected<Done> add_calls(const Graph& graph, const std::vector<ValueInfo>& input
     if (!signature) continue;
     const std::string call = call_text(node, *signature);
     if (node.op->kind() == OpDef::Kind::Core) {
-      auto text = definition_text(node, *signature);
-      if (!text && !is_needs_value(text.error())) return std::move(text).error();
-      if (text) {
-        meanings.definitions.emplace(call, *std::move(text));
-        continue;
+      auto definition = node.op->define(*node.attrs, *signature);
+      if (!definition && !is_needs_value(definition.error())) return std::move(definition).error();
+      if (definition) {
+        meanings.definitions.emplace(call, definition_text(*definition, node, *signature));
+        // The second checker does not read forward writes.
+        if (std::ranges::none_of(definition->outputs,
+                                 [](const Output& output) { return output.forward.has_value(); }))
+          continue;
       }
     }
     if (is_composite(*node.op)) {
