@@ -259,6 +259,8 @@ class Classes:
         if operand is not None and self.type(int(operand)) == self.type(c):
             return self.union(c, int(operand))
         counts = [size.constant() for size in tensor.shape]
+        if 0 in counts and None not in counts:
+            return self.union(c, self.constant(constant_of(tensor.dtype, counts, [])))
         if tensor.dtype[0] not in "iu" or None in counts or prod(counts) > MOST_SIZES:
             return
         try:
