@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/axes.h"
@@ -31,6 +32,18 @@ std::int64_t row_part(std::int64_t extent, std::int64_t most) {
   for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
     if (extent % factor == 0) return factor;
   return std::max<std::int64_t>(most, 1);
+}
+
+/// As row_part, of contiguous elements on a CPU: fewest lines over all tiles, then whole ones, as a
+/// line that is cut is computed by shorter vectors.
+std::int64_t part_of_lines(std::int64_t extent, std::int64_t most) {
+  const auto cost = [&](std::int64_t part) {
+    return std::pair(ceil_div(extent, part) * ceil_div(part, kLine), part % kLine != 0);
+  };
+  std::int64_t best = std::min(extent, most);
+  for (std::int64_t part = best; part < extent && part * 2 > most; --part)
+    if (cost(part) < cost(best)) best = part;
+  return best;
 }
 
 /// Row-wise lowering (softmax, normalization): axes that are not reduced form the grid, reduced
@@ -167,7 +180,9 @@ class RowsLowering {
     for (auto c = order_.rbegin(); c != order_.rend(); ++c) {
       if (axis(*c).reduced) continue;
       const bool is_last = c == order_.rbegin();
-      const std::int64_t part = row_part(axis(*c).extent, is_last ? std::max(most, kLine) : most);
+      std::int64_t part = row_part(axis(*c).extent, is_last ? std::max(most, kLine) : most);
+      if (is_last && !traits_of(machine_).has_thread_blocks)
+        part = part_of_lines(axis(*c).extent, std::max(most, kLine));
       if (is_last && part * row > longest_row()) return false;
       block(*c) = part;
       most /= part;

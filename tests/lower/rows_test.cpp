@@ -100,6 +100,15 @@ TEST(Rows, NormOfAnImageChannelsLast) {
   }
 }
 
+TEST(Rows, TilesOfColumnsOnACpuAreWholeLines) {
+  // 196 columns are 13 tiles of 16, not 14 of 14; 50 are 4 of 16, not 5 of 10.
+  for (const std::int64_t columns : {196, 50, 20}) {
+    const auto code = expect_group(softmax({1, 768, columns}, 1), lower_rows);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->strategy, "rows 768x16") << columns;
+  }
+}
+
 TEST(Rows, PoolAndGate) {
   expect_group(
       {"squeeze",
