@@ -21,6 +21,7 @@
 #include "tessera/passes/recognize.h"
 #include "tessera/passes/scan_invariants.h"
 #include "tessera/passes/sequences.h"
+#include "tessera/passes/split_windows.h"
 #include "tessera/passes/stack_matmuls.h"
 #include "tessera/passes/trim_windows.h"
 #include "tessera/passes/validate.h"
@@ -191,6 +192,8 @@ constexpr Pass kPasses[] = {
      plain<conv_transpose_subpixel>},
     {{"trim_windows", Target, N::Reals, T::Any, "drops window positions that read padding only"},
      plain<trim_windows>},
+    {{"split_windows", Target, N::Reals, T::Cpu, "convolutions that read mostly padding, by tap"},
+     plain<split_windows>},
     {{"dense_groups", Target, N::Reals, T::Any, "dense form of convolutions in narrow groups"},
      dense_groups_of},
     {{"scan_invariants", Target, N::Exact, T::Any, "takes loop invariants out of scans"},
