@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -39,6 +40,49 @@ float overlap(const Box& a, const Box& b) {
   return joint > 0 ? common.area() / joint : 0;
 }
 
+/// Boxes in buckets by their left sides, so that only those that may overlap a box are compared
+/// with it: those whose left side lies before its right side, and after its left side less the
+/// largest width. Boxes of several classes, which exporters move apart, lie in different buckets.
+class BoxIndex {
+ public:
+  explicit BoxIndex(const std::vector<Box>& boxes) {
+    constexpr std::size_t kBoxesPerBucket = 4, kMostBuckets = 4096;
+    double end = -std::numeric_limits<double>::infinity();
+    bool is_finite = true;
+    for (const Box& box : boxes) {
+      is_finite = is_finite && std::isfinite(box.left) && std::isfinite(box.right);
+      start_ = std::min<double>(start_, box.left);
+      end = std::max<double>(end, box.left);
+      widest_ = std::max(widest_, static_cast<double>(box.right) - box.left);
+    }
+    const bool is_spread = is_finite && end > start_;  // otherwise there is one bucket
+    buckets_.resize(
+        is_spread ? std::clamp<std::size_t>(boxes.size() / kBoxesPerBucket, 1, kMostBuckets) : 1);
+    if (is_spread) scale_ = static_cast<double>(buckets_.size()) / (end - start_);
+  }
+
+  void add(const Box& box) { buckets_[bucket(box.left)].push_back(box); }
+
+  bool has_overlap(const Box& box, float threshold) const {
+    // One more bucket than the widest box reaches: sums are rounded.
+    const std::size_t low = bucket(box.left - widest_), last = bucket(box.right);
+    for (std::size_t i = low - (low > 0 ? 1 : 0); i <= last; ++i)
+      for (const Box& other : buckets_[i])
+        if (overlap(box, other) > threshold) return true;
+    return false;
+  }
+
+ private:
+  std::size_t bucket(double left) const {
+    if (buckets_.size() == 1) return 0;
+    return static_cast<std::size_t>(
+        std::clamp((left - start_) * scale_, 0.0, static_cast<double>(buckets_.size() - 1)));
+  }
+
+  std::vector<std::vector<Box>> buckets_;
+  double start_ = std::numeric_limits<double>::infinity(), widest_ = 0, scale_ = 0;
+};
+
 Expected<double> number_or(const Arguments& in, std::size_t index, double otherwise) {
   if (!in.has(index)) return otherwise;
   return in.number(index);
@@ -76,15 +120,17 @@ Results non_max_suppression(const Call& call) {
       if (const double score = number_at(scores, lanes.at(lane, i)); score > score_threshold)
         candidates.emplace_back(-score, i);
     std::ranges::sort(candidates);
-    std::vector<Box> chosen;
-    for (const auto& [score, index] : candidates) {
-      if (static_cast<std::int64_t>(chosen.size()) >= most) break;
-      const Box box = box_at(boxes, batch * lanes.extent + index, center_point);
-      if (std::ranges::any_of(chosen, [&](const Box& other) {
-            return overlap(box, other) > static_cast<float>(overlap_threshold);
-          }))
-        continue;
-      chosen.push_back(box);
+    std::vector<Box> by_score;
+    by_score.reserve(candidates.size());
+    for (const auto& [score, index] : candidates)
+      by_score.push_back(box_at(boxes, batch * lanes.extent + index, center_point));
+    BoxIndex chosen(by_score);
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < candidates.size() && count < most; ++i) {
+      if (chosen.has_overlap(by_score[i], static_cast<float>(overlap_threshold))) continue;
+      chosen.add(by_score[i]);
+      ++count;
+      const std::int64_t index = candidates[i].second;
       selected.insert(selected.end(), {batch, lane % scores.shape[1], index});
     }
   }
