@@ -9,6 +9,7 @@
 #include "tessera/ir/verify.h"
 #include "tessera/passes/algebra.h"
 #include "tessera/passes/batch_norm_to_affine.h"
+#include "tessera/passes/blocked_scans.h"
 #include "tessera/passes/conv_transpose_subpixel.h"
 #include "tessera/passes/cse.h"
 #include "tessera/passes/data_movement.h"
@@ -188,6 +189,8 @@ constexpr Pass kPasses[] = {
      neutral},
     {{"dft_to_matmul", Target, N::Reals, T::Any, "Fourier transforms as matmul and conv"},
      plain<dft_to_matmul>},
+    {{"blocked_scans", Target, N::Reals, T::Any, "long prefix sums in blocks"},
+     plain<blocked_scans>},
     {{"conv_transpose_subpixel", Target, N::Reals, T::Any, "sub-pixel decomposition"},
      plain<conv_transpose_subpixel>},
     {{"trim_windows", Target, N::Reals, T::Any, "drops window positions that read padding only"},
