@@ -21,6 +21,7 @@
 #include "tessera/passes/narrow.h"
 #include "tessera/passes/recognize.h"
 #include "tessera/passes/scan_invariants.h"
+#include "tessera/passes/separable_pools.h"
 #include "tessera/passes/sequences.h"
 #include "tessera/passes/split_windows.h"
 #include "tessera/passes/stack_matmuls.h"
@@ -191,6 +192,8 @@ constexpr Pass kPasses[] = {
      plain<dft_to_matmul>},
     {{"blocked_scans", Target, N::Reals, T::Any, "long prefix sums in blocks"},
      plain<blocked_scans>},
+    {{"separable_pools", Target, N::Exact, T::Cpu, "max pools of large windows, axis by axis"},
+     plain<separable_pools>},
     {{"conv_transpose_subpixel", Target, N::Reals, T::Any, "sub-pixel decomposition"},
      plain<conv_transpose_subpixel>},
     {{"trim_windows", Target, N::Reals, T::Any, "drops window positions that read padding only"},
