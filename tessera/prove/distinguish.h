@@ -52,8 +52,8 @@ Apart apart(const Tensor& source, const Tensor& target);
 /// Whether most numbers among the outputs are finite: others tell nothing.
 bool mostly_finite(const std::vector<Datum>& outputs);
 
-/// Whether a constant is NaN or infinity somewhere (minus infinity is what masks are made of); large
-/// ones are weights, which are not looked at.
+/// Whether a constant is NaN or infinity somewhere (minus infinity is what masks are made of);
+/// large ones are weights, which are not looked at.
 bool holds_undefined(const Graph& graph);
 
 struct DistinguishOptions {

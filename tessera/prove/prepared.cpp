@@ -239,7 +239,7 @@ class Preparation {
   /// Whether constants are quantized to integers that do not depend on how the constants and their
   /// scale were rounded: no quotient is near a tie.
   bool is_quantized_surely(const GraphNode& node, const Vals& operands) const {
-    if (node.op != op::quantize_linear) return false;
+    if (options_.scales != ScaleReading::Integers || node.op != op::quantize_linear) return false;
     const Tensor *numbers = constant_or_rounded(operands[0]),
                  *scale = constant_or_rounded(operands[1]);
     if (numbers == nullptr || scale == nullptr || scale->count() != 1) return false;
@@ -251,7 +251,8 @@ class Preparation {
 
   /// Whether a node is computed of scales or of quantized constants, and stays so.
   bool is_kept(const GraphNode& node, const Vals& operands) const {
-    if (!options_.keeps_scales || is_quantized_surely(node, operands)) return false;
+    if (options_.scales == ScaleReading::Rounded || is_quantized_surely(node, operands))
+      return false;
     if (std::ranges::any_of(operands,
                             [&](const Val& v) { return v.present() && rounded_.contains(v.id()); }))
       return true;
@@ -262,7 +263,7 @@ class Preparation {
   /// Rows of what is converted from one element type to another, as the converted rows: a table of
   /// quantized numbers is looked up before or after it is dequantized. Nothing for other operators.
   std::optional<Vals> converted_rows(const GraphNode& node, const Vals& operands) {
-    if (node.op != op::gather) return std::nullopt;
+    if (options_.scales != ScaleReading::Integers || node.op != op::gather) return std::nullopt;
     const auto it = conversions_.find(operands[0].id());
     if (it == conversions_.end()) return std::nullopt;
     const auto& [conversion, converted] = it->second;

@@ -24,13 +24,19 @@ struct Prepared {
   std::vector<Assumption> assumptions = {};
 };
 
+/// How what is computed of scales and of quantized constants is prepared.
+enum class ScaleReading : std::uint8_t {
+  Rounded,   // computed, and rounded to its type
+  Products,  // left in the graph: rounded, a product of scales is no product any more
+  Integers,  // as products, but constants that are quantized again are the integers that this
+             // gives, and tables are looked up before they are converted
+};
+
 struct PrepareOptions {
   std::vector<Type> inputs;                         // what the graph's inputs are taken to be
   std::string scope;                                // sizes that are made up are called by it
   std::int64_t most_bytes = std::int64_t{1} << 29;  // of constants that are computed
-  /// Leaves what is computed of quantized constants and of scales in the graph: rounded, a product
-  /// of scales is no product any more.
-  bool keeps_scales = false;
+  ScaleReading scales = ScaleReading::Rounded;
   const std::atomic<bool>* stop = nullptr;
 };
 

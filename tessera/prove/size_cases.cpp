@@ -14,12 +14,12 @@ namespace {
 constexpr std::size_t kMostCases = 9;
 
 Expected<Prepared> prepared_side(const Aligned& aligned, Side side, std::vector<Type> inputs,
-                                 const std::atomic<bool>* stop, bool keeps_scales = false) {
+                                 const std::atomic<bool>* stop,
+                                 ScaleReading scales = ScaleReading::Rounded) {
   const bool source = side == Side::Source;
-  return prepare(source ? aligned.source : aligned.target, {.inputs = std::move(inputs),
-                                                            .scope = source ? "s" : "t",
-                                                            .keeps_scales = keeps_scales,
-                                                            .stop = stop});
+  return prepare(
+      source ? aligned.source : aligned.target,
+      {.inputs = std::move(inputs), .scope = source ? "s" : "t", .scales = scales, .stop = stop});
 }
 
 class Cases {
@@ -228,11 +228,12 @@ std::vector<SizeCase> size_cases(const Aligned& aligned, const std::atomic<bool>
 }
 
 Expected<std::array<Prepared, 2>> prepared_pair(const Aligned& aligned,
-                                                const std::atomic<bool>* stop, bool keeps_scales) {
+                                                const std::atomic<bool>* stop,
+                                                ScaleReading scales) {
   std::array<Prepared, 2> both;
   for (const Side side : kSides) {
     TESSERA_TRY(both[static_cast<std::size_t>(side)],
-                prepared_side(aligned, side, aligned.inputs, stop, keeps_scales));
+                prepared_side(aligned, side, aligned.inputs, stop, scales));
   }
   return both;
 }

@@ -25,6 +25,6 @@ std::vector<SizeCase> size_cases(const Aligned& aligned, const std::atomic<bool>
 /// Source and target made ready to be compared.
 Expected<std::array<Prepared, 2>> prepared_pair(const Aligned& aligned,
                                                 const std::atomic<bool>* stop,
-                                                bool keeps_scales = false);
+                                                ScaleReading scales = ScaleReading::Rounded);
 
 }  // namespace tessera::prove

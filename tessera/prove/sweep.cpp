@@ -501,12 +501,21 @@ class ScaleSweeps {
   /// Nothing where there is no proof.
   std::optional<SweepResult> matched_by_names() {
     for (const std::size_t i : order_) {
-      auto models = prepared_pair(*of_[i], options_.stop, true);
+      auto models = prepared_pair(*of_[i], options_.stop, ScaleReading::Products);
       if (!models) return std::nullopt;
-      if (!models_) models_ = i == 0 ? *models : std::array{(*models)[1], (*models)[0]};
+      if (!models_) models_ = in_order(*models, i);
       Sweep& sweep = sweeps_[i].emplace(*of_[i], options_, readings_);
       sweep.start(*std::move(models));
       if (sweep.match_all()) return result(sweep);
+    }
+    for (const std::size_t i : order_) {
+      auto models = prepared_pair(*of_[i], options_.stop, ScaleReading::Integers);
+      if (!models) return std::nullopt;
+      Sweep sweep(*of_[i], options_, readings_);
+      sweep.start(*models);
+      if (!sweep.match_all()) continue;
+      models_ = in_order(*models, i);
+      return result(sweep);
     }
     return std::nullopt;
   }
@@ -535,6 +544,10 @@ class ScaleSweeps {
   }
 
  private:
+  /// Source and target of what was prepared as `of_[i]`.
+  static std::array<Prepared, 2> in_order(const std::array<Prepared, 2>& models, std::size_t i) {
+    return i == 0 ? models : std::array{models[1], models[0]};
+  }
   static SweepResult result(Sweep& sweep) {
     Proved proved = sweep.proved();
     SweepResult made = std::move(sweep).report();

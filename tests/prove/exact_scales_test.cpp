@@ -22,7 +22,7 @@ Prepared prepared(std::string_view text) {
   const Graph graph = parsed(text);
   PrepareOptions options;
   options.scope = "s";
-  options.keeps_scales = true;
+  options.scales = ScaleReading::Products;
   for (const ValueId id : graph.inputs()) options.inputs.push_back(graph.type(id));
   auto made = prepare(graph, options);
   EXPECT_TRUE(made) << to_string(made.error());
