@@ -14,7 +14,30 @@ namespace {
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant that gets a fingerprint
 
+/// Bytes of all results of a graph in double; open sizes are small when it is run.
+std::int64_t result_bytes(const Graph& graph) {
+  constexpr std::int64_t kOpenSize = 16, kMostElements = std::int64_t{1} << 40;
+  std::int64_t elements = 0;
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId id : graph.outputs(node)) {
+      std::int64_t count = 1;
+      for (const Dim& dim : graph.type(id).shape.value_or(Shape{}))
+        if (__builtin_mul_overflow(count, dim.constant().value_or(kOpenSize), &count))
+          return kMostElements;
+      elements = std::min(elements + count, kMostElements);
+    }
+  return elements * static_cast<std::int64_t>(sizeof(double));
+}
+
 }  // namespace
+
+ModelRuns::ModelRuns(const Aligned& aligned, const SweepOptions& options)
+    : aligned_(aligned), options_(options) {
+  // Sizes that are read from integers may be anything: such results are not computed for minutes.
+  constexpr std::int64_t kLeast = std::int64_t{1} << 28;
+  const std::int64_t needed = result_bytes(aligned.source) + result_bytes(aligned.target);
+  memory_limit_ = std::min(options.memory_limit, kLeast + 2 * needed);
+}
 
 Verdict ModelRuns::confirmed(Proved made) {
   using Kind = Assumption::Kind;

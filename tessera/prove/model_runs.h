@@ -25,8 +25,7 @@ class ModelRuns {
   /// Fingerprints by value.
   using Prints = std::vector<std::optional<Fingerprint>>;
 
-  ModelRuns(const Aligned& aligned, const SweepOptions& options)
-      : aligned_(aligned), options_(options) {}
+  ModelRuns(const Aligned& aligned, const SweepOptions& options);
 
   /// One run of the prepared graphs of both models, in which fingerprints are taken; a refutation
   /// where it is one already.
@@ -76,12 +75,11 @@ class ModelRuns {
 
   bool is_stopped() const { return options_.stop != nullptr && *options_.stop; }
   interp::Options interpreting() const {
-    return {
-        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
+    return {.threads = options_.threads, .memory_limit = memory_limit_, .stop = options_.stop};
   }
   DistinguishOptions running() const {
     return {.threads = options_.threads,
-            .memory_limit = options_.memory_limit,
+            .memory_limit = memory_limit_,
             .stop = options_.stop,
             .exact_scales = exact_scales_ ? &*exact_scales_ : nullptr};
   }
@@ -91,6 +89,7 @@ class ModelRuns {
 
   const Aligned& aligned_;
   const SweepOptions& options_;
+  std::int64_t memory_limit_;  // of one run
   std::array<Prints, 2> prints_;
   std::optional<std::vector<Type>> sized_;
   InputRanges below_;  // of the integers that the models take
