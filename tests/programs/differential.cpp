@@ -47,16 +47,23 @@ bool is_short(const Datum& datum) {
   return true;
 }
 
-/// The sign of what is not a number says nothing, and machines differ in it.
-Datum with_other_signs_of_nan(const Datum& datum, Rng& rng) {
+/// The sign of what is not a number says nothing, and machines differ in it: all have one sign in
+/// the first run, the other in the second, and any later.
+Datum with_other_signs_of_nan(const Datum& datum, int sample, Rng& rng) {
   if (!datum.is_tensor() || datum.tensor().dtype == DType::String ||
       !is_float(datum.tensor().dtype))
     return datum;
   const Tensor& tensor = datum.tensor();
   std::vector<std::byte> bytes(tensor.bytes.view().begin(), tensor.bytes.view().end());
-  for (std::int64_t i = 0; i < tensor.count(); ++i)
-    if (std::isnan(number_at(tensor, i)))
-      store_number(tensor.dtype, bytes.data(), i, std::copysign(std::nan(""), rng.uniform() - 0.5));
+  const auto width = static_cast<std::size_t>(byte_width(tensor.dtype));
+  if (width < 2) return datum;  // some types of a byte have one NaN, which is minus zero elsewhere
+  constexpr std::byte kSign{0x80};
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (!std::isnan(number_at(tensor, i))) continue;
+    const bool is_negative = sample < 2 ? sample == 0 : rng.uniform() < 0.5;
+    std::byte& highest = bytes[(static_cast<std::size_t>(i) + 1) * width - 1];
+    highest = is_negative ? highest | kSign : highest & ~kSign;
+  }
   return Tensor{tensor.dtype, tensor.shape, Bytes::copy(bytes)};
 }
 
@@ -199,8 +206,8 @@ std::optional<Expectation> expectation(const RandomProgram& program, const RunCo
       // Any sum of products may have factors of bf16.
       const bool moves = rounds[n] || config.bf16;
       for (Datum& datum : data) {
-        datum = with_other_signs_of_nan(datum, rng);
         if (moves) datum = moved(datum, config.bf16 ? 0x1p-7 : 0, rng);
+        datum = with_other_signs_of_nan(datum, sample, rng);
       }
     };
     // Noise that makes a run fail says nothing of any element.
