@@ -371,7 +371,7 @@ const std::vector<OperandPattern>& operand_patterns() {
       {"causal_conv_with_state", "F[b,c,t] F[c,1,3]finite F?[c] F?[b,c,2]",
        "activation=none|silu|swish"},
       {"linear_attention", "F[b,t,h*4] F[b,t,h*4] F[b,t,h*3] F?[b,h,4,3] F?[b,t,h] F?[b,t,h]",
-       "q_num_heads!=$h kv_num_heads!=$h scale!=0.5|0 chunk_size=64|1 "
+       "q_num_heads!=$h kv_num_heads!=$h scale!=0.5|0 chunk_size!=1|2 "
        "update_rule!=linear|gated|delta|gated_delta"},
       {"ml_array_feature_extractor", "N[m,3] L[1,k]0..2"},
       {"ml_binarizer", "F[a..]", "threshold=0.5|1"},
