@@ -185,7 +185,9 @@ class Classes:
         return results
 
     def join_converted_rows(self, call, node, results):
-        """Rows of what is converted element by element are the converted rows."""
+        """Rows of what is converted element by element are the converted rows, where constants are real numbers."""
+        if not self.folding.is_exact:
+            return
         if call.op in CONVERSIONS and all(o == ABSENT or self.type(o) and not self.type(o)[1] for o in node.operands[1:]):
             self.conversions.append((results[0], call, node.operands))
         elif call.op == "gather":

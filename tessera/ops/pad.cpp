@@ -14,7 +14,7 @@ Expected<Mode> mode_of(const std::string& name) {
   return bad_operands("mode is " + name, "it has to be constant, reflect, edge or wrap");
 }
 
-/// What negative pads leave of an axis.
+/// Size of an axis that is cropped by negative pads.
 Dim size_left(const Dim& before, const Dim& after, const Dim& size) {
   return size - max(before * -1, 0) - max(after * -1, 0);
 }

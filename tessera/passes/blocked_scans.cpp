@@ -106,19 +106,13 @@ class BlockedScan {
 }  // namespace
 
 Graph blocked_scans(const Graph& graph) {
-  const ScanOps kinds[] = {{op::cum_sum, op::reduce_sum, op::add, 0},
-                           {op::cum_prod, op::reduce_prod, op::mul, 1}};
-  const auto kind_of = [&](const GraphNode& node) {
-    return std::ranges::find(kinds, node.op, &ScanOps::scan);
-  };
-  if (std::ranges::all_of(graph.nodes(),
-                          [&](const GraphNode& node) { return kind_of(node) == std::end(kinds); }))
-    return graph;
-  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
-    if (const ScanOps* kind = kind_of(node); kind != std::end(kinds))
-      if (const auto made = BlockedScan::write(out, node, *kind)) return {*made};
-    return out.copy(node);
-  });
+  Graph result = graph;
+  for (const ScanOps& ops : {ScanOps{op::cum_sum, op::reduce_sum, op::add, 0},
+                             ScanOps{op::cum_prod, op::reduce_prod, op::mul, 1}})
+    result = with_rewritten(result, ops.scan, [&](Rebuilder& out, const GraphNode& node) {
+      return BlockedScan::write(out, node, ops);
+    });
+  return result;
 }
 
 }  // namespace tessera::passes

@@ -304,13 +304,7 @@ class SubpixelConvolution {
 }  // namespace
 
 Expected<Graph> conv_transpose_subpixel(const Graph& graph) {
-  const auto is_transposed = [](const GraphNode& node) { return node.op == op::conv_transpose; };
-  if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
-  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
-    if (is_transposed(node))
-      if (const auto made = SubpixelConvolution::write(out, node)) return {*made};
-    return out.copy(node);
-  });
+  return with_rewritten(graph, op::conv_transpose, SubpixelConvolution::write);
 }
 
 }  // namespace tessera::passes

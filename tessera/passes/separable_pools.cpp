@@ -59,13 +59,7 @@ std::optional<ValueId> separated(Rebuilder& out, const GraphNode& node) {
 }  // namespace
 
 Graph separable_pools(const Graph& graph) {
-  const auto is_pool = [](const GraphNode& node) { return node.op == op::max_pool; };
-  if (std::ranges::none_of(graph.nodes(), is_pool)) return graph;
-  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
-    if (is_pool(node))
-      if (const auto made = separated(out, node)) return {*made};
-    return out.copy(node);
-  });
+  return with_rewritten(graph, op::max_pool, separated);
 }
 
 }  // namespace tessera::passes

@@ -90,7 +90,7 @@ class SplitConvolution {
     return total;
   }
 
-  /// What a tap adds to the result.
+  /// Contribution of a tap to the result, which is zero where the tap reads padding.
   ValueId part(const Tap& tap, bool has_bias) {
     std::vector<ValueId> operands{pixels(tap)};
     operands.push_back(writer_.constant(part_of(weights_, tap.at, Ints(windows_.size(), 1))));
@@ -133,13 +133,7 @@ class SplitConvolution {
 }  // namespace
 
 Graph split_windows(const Graph& graph) {
-  const auto is_conv = [](const GraphNode& node) { return node.op == op::conv; };
-  if (std::ranges::none_of(graph.nodes(), is_conv)) return graph;
-  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
-    if (is_conv(node))
-      if (const auto made = SplitConvolution::write(out, node)) return {*made};
-    return out.copy(node);
-  });
+  return with_rewritten(graph, op::conv, SplitConvolution::write);
 }
 
 }  // namespace tessera::passes

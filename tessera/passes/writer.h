@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +15,19 @@ namespace tessera::passes {
 /// Number of elements of a tensor of these sizes.
 inline std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// Rewrites the nodes of an operator with one result: `write(out, node)` returns the new result, or
+/// nothing where the node stays.
+template <class Write>
+Graph with_rewritten(const Graph& graph, OpRef op, const Write& write) {
+  const auto is_it = [&](const GraphNode& node) { return node.op == op; };
+  if (std::ranges::none_of(graph.nodes(), is_it)) return graph;
+  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
+    if (is_it(node))
+      if (const std::optional<ValueId> made = write(out, node)) return {*made};
+    return out.copy(node);
+  });
 }
 
 /// Adds nodes with results of one dtype and static shape to a graph that is being rebuilt.

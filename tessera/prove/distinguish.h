@@ -66,8 +66,8 @@ struct DistinguishOptions {
   std::function<void(ValueId, const interp::Value&)> observe = {};
   /// Outputs in single precision on the same input, where known: source, target.
   const std::array<std::vector<Datum>, 2>* rounded = nullptr;
-  /// Of models with quantized tensors: those differ which do with exact scales, however far single
-  /// precision moves them.
+  /// Exact scales of models with quantized tensors: outputs differ where they do with these,
+  /// however far single precision moves them.
   const ExactScales* exact_scales = nullptr;
 };
 

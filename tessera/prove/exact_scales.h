@@ -20,7 +20,7 @@ namespace tessera::prove {
 /// is left where scales are moved by a small part of themselves.
 class ExactScales {
  public:
-  /// Of models that were prepared with their scales kept.
+  /// Source and target are prepared with scales as products (`ScaleReading::Products`, `Integers`).
   ExactScales(const Prepared& source, const Prepared& target);
 
   const Graph& source() const { return source_; }

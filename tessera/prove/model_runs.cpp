@@ -51,8 +51,8 @@ Verdict ModelRuns::confirmed(Proved made) {
     return assumption.kind == Kind::Constant || assumption.text.ends_with(kLastPlace);
   });
   // An input for which nothing is NaN or infinite may not exist where a model holds one.
-  const bool holds_nan = holds_undefined(aligned_.source) || holds_undefined(aligned_.target);
-  if (!rounds && !believes && !holds_nan) return made;
+  const bool has_undefined = holds_undefined(aligned_.source) || holds_undefined(aligned_.target);
+  if (!rounds && !believes && !has_undefined) return made;
   show("running both models");
   constexpr std::int64_t kFewElements = 1 << 12;
   constexpr double kProbeSeconds = 1;  // one probe is run in any case, others while there is time

@@ -96,7 +96,7 @@ class ModelRuns {
   std::optional<JointGraph> joint_;
   std::optional<ExactScales> exact_scales_;
   std::optional<Divergence> divergence_;
-  /// Where one model is not defined, and where they part there.
+  /// Difference at an element that only one model defines, and the first values that differ there.
   std::optional<Refuted> undefined_;
   std::optional<Divergence> undefined_divergence_;
 };

@@ -236,9 +236,9 @@ class Preparation {
     return left != rounded_.end() ? &left->second : constant_of(operand);
   }
 
-  /// Whether constants are quantized to integers that do not depend on how the constants and their
-  /// scale were rounded: no quotient is near a tie.
-  bool is_quantized_surely(const GraphNode& node, const Vals& operands) const {
+  /// Whether constants are quantized to integers that do not depend on the rounding of constants
+  /// and scale: no quotient is near a tie.
+  bool quantizes_robustly(const GraphNode& node, const Vals& operands) const {
     if (options_.scales != ScaleReading::Integers || node.op != op::quantize_linear) return false;
     const Tensor *numbers = constant_or_rounded(operands[0]),
                  *scale = constant_or_rounded(operands[1]);
@@ -251,7 +251,7 @@ class Preparation {
 
   /// Whether a node is computed of scales or of quantized constants, and stays so.
   bool is_kept(const GraphNode& node, const Vals& operands) const {
-    if (options_.scales == ScaleReading::Rounded || is_quantized_surely(node, operands))
+    if (options_.scales == ScaleReading::Rounded || quantizes_robustly(node, operands))
       return false;
     if (std::ranges::any_of(operands,
                             [&](const Val& v) { return v.present() && rounded_.contains(v.id()); }))

@@ -24,7 +24,7 @@ struct Prepared {
   std::vector<Assumption> assumptions = {};
 };
 
-/// How what is computed of scales and of quantized constants is prepared.
+/// Treatment of values that are computed of scales and of quantized constants.
 enum class ScaleReading : std::uint8_t {
   Rounded,   // computed, and rounded to its type
   Products,  // left in the graph: rounded, a product of scales is no product any more

@@ -2,26 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cfenv>
 #include <cmath>
 
 #include "tessera/prove/elements.h"
 #include "tessera/support/rng.h"
+#include "tessera/support/rounding_mode.h"
 
 namespace tessera::prove {
 namespace {
-
-/// Rounding mode of this thread's floating-point operations, until the end of the scope.
-class RoundingMode {
- public:
-  explicit RoundingMode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
-  ~RoundingMode() { std::fesetround(before_); }
-  RoundingMode(const RoundingMode&) = delete;
-  RoundingMode& operator=(const RoundingMode&) = delete;
-
- private:
-  int before_;
-};
 
 /// Results of an operator by rounding mode.
 constexpr std::array kModes = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD};

@@ -7,6 +7,7 @@
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
+#include "tessera/ops/operators.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
 #include "tests/support/random_graph.h"
@@ -39,7 +40,7 @@ std::size_t parts(const Sizes& image, const Sizes& weights, const char* attribut
   EXPECT_TRUE(expected && found);
   if (expected && found) testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-4);
   return static_cast<std::size_t>(std::ranges::count_if(
-      split.nodes(), [](const GraphNode& node) { return node.op->name == "conv"; }));
+      split.nodes(), [](const GraphNode& node) { return node.op == op::conv; }));
 }
 
 TEST(SplitWindows, AreOneConvolutionForEachTapThatReadsTheImage) {

@@ -18,6 +18,7 @@
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/stage.h"
 #include "tessera/support/rng.h"
+#include "tessera/support/rounding_mode.h"
 #include "tests/programs/emulated_run.h"
 #include "tests/programs/node_evaluation.h"
 
@@ -94,18 +95,6 @@ Datum moved(const Datum& datum, double by, Rng& rng) {
 struct Arithmetic {
   bool narrow = false;          // in float, which overflows sooner than double, where none is f64
   int rounding = FE_TONEAREST;  // as <cfenv> has it
-};
-
-/// Sets how this thread rounds, and sets it back at the end.
-class RoundingMode {
- public:
-  explicit RoundingMode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
-  ~RoundingMode() { std::fesetround(before_); }
-  RoundingMode(const RoundingMode&) = delete;
-  RoundingMode& operator=(const RoundingMode&) = delete;
-
- private:
-  int before_;
 };
 
 /// The values of all nodes of a graph, or why there are none. `noise`, if there is one, is given

@@ -641,7 +641,7 @@ TEST(Sweep, TheLastOfTheLargestInShortRowsIsAnother) {
 }
 
 TEST(Sweep, WhatIsNotDefinedOnOneSideRefutesNothing) {
-  // Of two negative numbers only the product has a root.
+  // Two negative numbers have no roots, but their product has one.
   expect_in_both_orders("unknown", "graph(x: f32[n], y: f32[n]) { return sqrt(mul(x, y)) }",
                         "graph(x: f32[n], y: f32[n]) { return mul(sqrt(x), sqrt(y)) }");
   expect_in_both_orders(
