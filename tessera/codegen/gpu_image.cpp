@@ -48,7 +48,8 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                                     .threads = made.threads,
                                     .programs = made.programs,
                                     .persistent = made.persistent,
-                                    .maps = std::move(made.maps)};
+                                    .maps = std::move(made.maps),
+                                    .is_whole = made.is_whole};
   if (cache != nullptr) {
     const std::string bytes = packed(launched, made.text);
     cache->store(key, std::as_bytes(std::span(bytes)));

@@ -5,6 +5,7 @@
 #include "tessera/lower/attention_form.h"
 #include "tessera/lower/attention_kernel.h"
 #include "tessera/lower/online_kernel.h"
+#include "tessera/lower/overlapped_kernel.h"
 #include "tessera/lower/product_dtype.h"
 #include "tessera/lower/target_traits.h"
 
@@ -81,6 +82,13 @@ std::vector<ScoreTile> block_tiles(const AttentionForm& form) {
   return tiles;
 }
 
+/// The tile for two consumer warpgroups of 64 rows each: accumulators of both matmuls and the
+/// weights between them fill the registers.
+ScoreTile overlapped_tile(const AttentionForm& form) {
+  const std::int64_t width = form.extents[static_cast<std::size_t>(form.width)];
+  return {128, width <= 128 ? 128 : 64};
+}
+
 /// Rows of the smallest tile of a thread block: those of an instruction of tensor cores.
 constexpr std::int64_t kLeastBlockRows = 16;
 
@@ -89,6 +97,7 @@ struct AttentionLowering {
   const AttentionForm& form;
   const GroupOptions& options;
   DType products;
+  std::int64_t processors;  // of a GPU
 
   Expected<Attempt> at_once(std::int64_t rows) const {
     auto lowered = WholeRowKernel(group, form, rows, products).run();
@@ -101,6 +110,18 @@ struct AttentionLowering {
     if (!lowered || (options.accept && !options.accept(lowered->kernel))) return Attempt{};
     return code(*std::move(lowered),
                 fmt::format("attention, online, {} x {}", tile.rows, tile.keys),
+                {.rows = tile.rows, .keys = tile.keys});
+  }
+  /// With producer warps, where the GPU has them and the tiles have room.
+  Attempt overlapped(const OnlineAttention& online, const ScoreTile& tile) const {
+    constexpr int kWarps = 8;
+    if (!options.accept || form.row < 0 || products == DType::F32) return {};
+    auto lowered = OverlappedKernel(group, form, online, tile, products, processors).run();
+    if (!lowered) return {};
+    lowered->kernel.block = {.warps = kWarps, .producers = tile::BlockRequest::Producers::Tma};
+    if (!options.accept(lowered->kernel)) return {};
+    return code(*std::move(lowered),
+                fmt::format("attention, overlapped, {} x {}", tile.rows, tile.keys),
                 {.rows = tile.rows, .keys = tile.keys});
   }
 
@@ -183,7 +204,8 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
                                                : options.contraction_dtype == DType::BF16 &&
                                                      multiply_adds(*form) < kSmallContraction);
   const AttentionLowering lowering{group, *form, options,
-                                   in_full ? DType::F32 : options.contraction_dtype};
+                                   in_full ? DType::F32 : options.contraction_dtype,
+                                   std::max<std::int64_t>(machine.cores, 1)};
   const std::int64_t keys = form->extents[static_cast<std::size_t>(form->key)];
   const auto online = options.exact ? std::nullopt : online_attention(*form);
   if (options.schedule) {
@@ -194,11 +216,13 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
     return lowering.online(*online, {schedule.rows, schedule.keys});
   }
   if (online) {
-    if (blocks && keys > kMostKeysAtOnce)
+    if (blocks && keys > kMostKeysAtOnce) {
+      if (Attempt attempt = lowering.overlapped(*online, overlapped_tile(*form))) return attempt;
       for (const ScoreTile& tile : block_tiles(*form)) {
         TESSERA_TRY(Attempt attempt, lowering.online(*online, tile));
         if (attempt) return attempt;
       }
+    }
     if (!blocks && keys > kMostKeys) return lowering.online(*online, {64, 512});
   }
   if (keys > kMostKeys) return Attempt{};

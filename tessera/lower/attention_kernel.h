@@ -24,6 +24,8 @@ class AttentionKernel {
         form_(form),
         rows_(rows),
         products_(products),
+        query_factor_(form.queries),
+        key_factor_(form.keys),
         outside_(form.outside),
         b_(form.result.stage->name()),
         e_(b_, DType::F32) {}
@@ -38,7 +40,7 @@ class AttentionKernel {
     TESSERA_TRY_DONE(add(*std::ranges::find(tensors, out, &Operand::name), lowered.arguments));
     bind_programs(lowered.grid);
 
-    const Id queries = factor(form_.scores, form_.queries, form_.row, form_.inner);
+    const Id queries = factor(form_.scores, query_factor_, form_.row, form_.inner);
     store(attend(queries));
     if (e_.error()) return *e_.error();
     TESSERA_TRY(lowered.kernel, b_.finish());
@@ -76,6 +78,7 @@ class AttentionKernel {
   /// Blocks of rows run fastest: they share keys and values. Where later rows see more keys, they
   /// come first, so that programs end at about the same time.
   void bind_programs(tile::Grid& grid) {
+    if (along_one_axis_) return bind_programs_along_one_axis(grid);
     if (form_.row >= 0) {
       grid[0] = ceil_div(extent(form_.row), rows_);
       if (grid[0] > 1) {
@@ -85,12 +88,23 @@ class AttentionKernel {
         block_ = *block_.times(rows_);
       }
     }
+    grid[1] = batches();
+    if (grid[1] > 1) bind_batch(program(1, grid[1]));
+  }
+
+  std::vector<int> batch_loops() const {
     std::vector<int> loops;
     for (int loop = 0; loop < static_cast<int>(form_.extents.size()); ++loop)
       if (is_batch(loop) && extent(loop) > 1) loops.push_back(loop);
-    if (loops.empty()) return;
-    for (const int loop : loops) grid[1] *= extent(loop);
-    Id rest = program(1, grid[1]);
+    return loops;
+  }
+  std::int64_t batches() const {
+    std::int64_t all = 1;
+    for (const int loop : batch_loops()) all *= extent(loop);
+    return all;
+  }
+  void bind_batch(Id rest) {
+    std::vector<int> loops = batch_loops();
     while (loops.size() > 1) {
       const Id count = b_.index(extent(loops.back()));
       bind(loops.back(), scalar_position(b_.map(tile::Function::Rem, {rest, count})));
@@ -98,6 +112,36 @@ class AttentionKernel {
       loops.pop_back();
     }
     bind(loops.back(), scalar_position(rest));
+  }
+
+  /// Blocks of rows run fastest; or, where later rows see more keys, those of some heads at a time,
+  /// longest first.
+  void bind_programs_along_one_axis(tile::Grid& grid) {
+    const std::int64_t blocks = form_.row < 0 ? 1 : ceil_div(extent(form_.row), rows_),
+                       heads = batches();
+    grid[0] = blocks * heads;
+    if (grid[0] == 1) return;
+    const auto map = [&](tile::Function function, Id id, std::int64_t by) {
+      return b_.map(function, {id, b_.index(by)});
+    };
+    Id pid = program(0, grid[0]), head = pid, block = pid;
+    if (last_rows_first_ && blocks > 1) {
+      const std::int64_t together = heads_together(blocks, heads);
+      const Id rest = map(tile::Function::Rem, pid, blocks * together);
+      block = b_.map(tile::Function::Sub,
+                     {b_.index(blocks - 1), map(tile::Function::Div, rest, together)});
+      head = b_.add(b_.mul(map(tile::Function::Div, pid, blocks * together), b_.index(together)),
+                    map(tile::Function::Rem, rest, together));
+    } else {
+      block = map(tile::Function::Rem, pid, blocks);
+      head = map(tile::Function::Div, pid, blocks);
+    }
+    if (blocks > 1) block_ = *scalar_position(block).times(rows_);
+    if (heads > 1) bind_batch(head);
+  }
+
+  virtual std::int64_t heads_together(std::int64_t /*blocks*/, std::int64_t heads) const {
+    return heads;
   }
 
   void bind(int loop, const Position& at) {
@@ -208,9 +252,11 @@ class AttentionKernel {
   const AttentionForm& form_;
   const std::int64_t rows_;
   const DType products_;
+  Scalar query_factor_, key_factor_;  // of the first matmul
   std::optional<Scalar> outside_;     // common factor of the second sum
   std::optional<Scalar> blank_ = {};  // rows whose result is 0 regardless
   bool last_rows_first_ = false;      // in the order of programs
+  bool along_one_axis_ = false;       // all programs, for persistent blocks
   tile::Builder b_;
   Evaluator e_;
   Position block_ = {};  // where the rows begin

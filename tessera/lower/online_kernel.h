@@ -38,7 +38,7 @@ class OnlineKernel : public AttentionKernel {
       for (const KeyBound& bound : *bounds) conditions_.push_back(bound.condition);
   }
 
- private:
+ protected:
   /// Partial results after some tiles of keys: a number per row for every reduction, in order, and
   /// the sum of the second matmul.
   struct Partials {
@@ -57,8 +57,9 @@ class OnlineKernel : public AttentionKernel {
     }
   };
 
-  /// Which keys of a tile are visible: all, some, or what `visible_from_` and `visible_to_` say.
-  enum class Visible : std::uint8_t { All, Some, Asked };
+  /// Which keys of a tile are visible: all; some; some, masked in the sums of the first matmul; or
+  /// what `visible_from_` and `visible_to_` say.
+  enum class Visible : std::uint8_t { All, Some, Masked, Asked };
   /// Tiles of keys: where they begin, how far they reach.
   struct Tiles {
     Position at = {};
@@ -139,21 +140,60 @@ class OnlineKernel : public AttentionKernel {
                {b_.map(tile::Function::LessEqual, {visible_from_, begin}),
                 b_.map(tile::Function::LessEqual, {b_.add(begin, b_.index(keys_)), visible_to_})});
     const auto as_they_are = [&] { return std::vector<Id>{*sums.id}; };
-    const auto with_mask = [&] {
-      set_axes(form_.row, form_.key);
-      enter(form_.scores);
-      std::optional<Id> all = e_.guard(guards);
-      for (const Scalar& condition : conditions_) {
-        const Id one = e_.full(e_.evaluate(condition));
-        all = all ? b_.map(tile::Function::And, {e_.full({.sort = Sort::Bool, .id = *all}), one})
-                  : one;
-      }
-      e_.pop_scope();
-      const Id lowest =
-          b_.constant(tile::Type(b_.type(*sums.id)), -std::numeric_limits<double>::infinity());
-      return std::vector<Id>{b_.map(tile::Function::Select, {*all, *sums.id, lowest})};
-    };
+    const auto with_mask = [&] { return std::vector<Id>{with_conditions(*sums.id, guards)}; };
     return {.sort = Sort::Value, .id = b_.if_else(is_whole, as_they_are, with_mask)[0]};
+  }
+  Id with_conditions(Id sums, const std::vector<tile::Nest::Axis>& guards) {
+    std::optional<Id> all;
+    const auto require = [&](Id condition) {
+      all = all ? b_.map(tile::Function::And, {*all, condition}) : condition;
+    };
+    const auto is_exact = [](const KeyBound& bound) { return bound.rest.low == bound.rest.high; };
+    set_axes(form_.row, form_.key);
+    enter(form_.scores);
+    for (const auto* bounds : {&visible_.last, &visible_.first})
+      for (const KeyBound& bound : *bounds)
+        if (!is_exact(bound)) require(e_.full(e_.evaluate(bound.condition)));
+    e_.pop_scope();
+    if (e_.error()) return sums;
+    // The others as one comparison with the nearest of their bounds.
+    std::optional<Id> last, first;
+    const auto nearest = [&](std::optional<Id>& of, Id bound, tile::Function function) {
+      of = of ? b_.map(function, {*of, bound}) : bound;
+    };
+    if (!guards.empty())
+      nearest(last, key_limits({.rest = {extent(form_.key) - 1, extent(form_.key) - 1}}),
+              tile::Function::Min);
+    for (const KeyBound& bound : visible_.last)
+      if (is_exact(bound)) nearest(last, key_limits(bound), tile::Function::Min);
+    for (const KeyBound& bound : visible_.first)
+      if (is_exact(bound)) nearest(first, key_limits(bound), tile::Function::Max);
+    const tile::Extents shape = b_.type(sums).shape;
+    const Id keys = b_.broadcast(b_.reshape(b_.iota(DType::I32, shape[1]), {1, shape[1]}), shape);
+    const auto along_keys = [&](Id limits) {
+      return b_.broadcast(b_.reshape(limits, {shape[0], 1}), shape);
+    };
+    if (last) require(b_.map(tile::Function::LessEqual, {keys, along_keys(*last)}));
+    if (first) require(b_.map(tile::Function::LessEqual, {along_keys(*first), keys}));
+    if (!all) return sums;
+    const Id lowest =
+        b_.constant(tile::Type(b_.type(sums)), -std::numeric_limits<double>::infinity());
+    return b_.map(tile::Function::Select, {*all, sums, lowest});
+  }
+  /// The bound of each row of the program, counted from the first key of the tile. Numbers of 32
+  /// bits: far bounds are as good as others that no key of the tile reaches.
+  Id key_limits(const KeyBound& bound) {
+    constexpr std::int64_t kFar = std::int64_t{1} << 29;
+    const Id begin = e_.id_of({.sort = Sort::Integer, .position = key_block_});
+    const Id limit = b_.cast(
+        clamped(b_.sub(bound_at(bound, false, bound.rest.low), begin), -kFar, kFar), DType::I32);
+    Id limits = b_.broadcast(limit, {rows_});
+    if (bound.row_factor == 0 || form_.row < 0) return limits;
+    Id rows = b_.iota(DType::I32, rows_);
+    if (bound.row_factor != 1)
+      rows = b_.mul(rows,
+                    b_.constant(tile::Type(b_.type(rows)), static_cast<double>(bound.row_factor)));
+    return b_.add(limits, rows);
   }
 
   /// One behind the last key that a row sees.
@@ -193,14 +233,38 @@ class OnlineKernel : public AttentionKernel {
   }
 
   Partials after_tile(Id queries, const Partials& before, const Tiles& tiles) {
+    enter_tile(tiles);
+    const Value sums = scores_of_tile(queries);
+    Weighted now = weighted(sums, before, tiles);
+    const Id values = values_of_tile();
+    if (!e_.error()) now.partials.sum = *product(now.weights, values, now.partials.sum).id;
+    return now.partials;
+  }
+
+  void enter_tile(const Tiles& tiles) {
     key_block_ = tiles.at;
     key_range_ = tiles.range;
+  }
+  Value scores_of_tile(Id queries) {
+    return product(queries, factor(form_.scores, key_factor_, form_.inner, form_.key));
+  }
+  Id values_of_tile() { return factor(form_.result, form_.values, form_.key, form_.width); }
+
+  /// Partial results after a tile, but for its second matmul, whose first operand are the weights.
+  struct Weighted {
+    Partials partials = {};
+    Id weights = 0;
+  };
+  /// The softmax of a tile of scores.
+  Weighted weighted(Value sums, const Partials& before, const Tiles& tiles) {
     std::vector<tile::Nest::Axis> guards;
     if (tiles.range.high >= extent(form_.key))
       guards.push_back({{}, extent(form_.key), false, index_of(name_of(form_.key))});
-    const Id keys = factor(form_.scores, form_.keys, form_.inner, form_.key);
-    Value sums = product(queries, keys);
     if (tiles.visible == Visible::Asked) sums = masked(sums, tiles, std::exchange(guards, {}));
+    if (tiles.visible == Visible::Masked && !e_.error() && !(conditions_.empty() && guards.empty()))
+      sums.id = with_conditions(*sums.id, std::exchange(guards, {}));
+    if (scale_ != 1 && !e_.error())
+      sums.id = b_.mul(*sums.id, b_.constant(tile::Type(b_.type(*sums.id)), scale_));
     hold(form_.scores, sums, tiles.visible == Visible::Some ? std::vector<Scalar>{} : conditions_);
     Partials now = before;
     for (std::size_t i = 0; i < form_.between.size() && !e_.error(); ++i) {
@@ -213,14 +277,12 @@ class OnlineKernel : public AttentionKernel {
       if (!e_.error()) now.rows[i] = *e_.fold_results(*stage.fold)->front().id;
       e_.pop_scope();
     }
-    if (e_.error()) return now;
+    if (e_.error()) return {now};
     const std::size_t all = form_.between.size();
     hold_rows(now, all, RowValues::Finite);
     const Id weights = factor(form_.result, online_.weights, form_.row, form_.key, guards);
     now.sum = rescaled(form_.result, online_.result_exponent, now.sum, before, now, all);
-    const Id values = factor(form_.result, form_.values, form_.key, form_.width);
-    if (!e_.error()) now.sum = *product(weights, values, now.sum).id;
-    return now;
+    return {now, weights};
   }
 
   /// Whether rows without a finite term so far, whose maximum is -inf, are held as 0: all of their
@@ -317,6 +379,7 @@ class OnlineKernel : public AttentionKernel {
   std::vector<Scalar> conditions_;  // hold where keys are visible
   Id visible_from_ = 0, visible_to_ = 0;
   const std::int64_t keys_;
+  double scale_ = 1;         // of the scores, where the operands of the first matmul are not scaled
   const bool is_asked_;      // whether a tile is visible to all rows
   Position key_block_ = {};  // where the tile of keys begins
   Range key_range_ = {};

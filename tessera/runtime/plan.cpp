@@ -53,10 +53,12 @@ void fields(auto& archive, Of<step::CheckIndices> auto& check) {
 }
 void fields(auto& archive, Of<cuda::TensorMap> auto& map) {
   archive(map.word, map.column, map.width, map.box, map.offset, map.extents, map.strides);
+  if (archive.version() >= 6) archive(map.order);
 }
 void fields(auto& archive, Of<Program::Kernel> auto& kernel) {
   archive(kernel.name, kernel.entry, kernel.scratch_bytes, kernel.threads, kernel.programs,
           kernel.persistent, kernel.maps);
+  if (archive.version() >= 6) archive(kernel.is_whole);
 }
 void fields(auto& archive, Of<Program::Note> auto& note) {
   archive(note.what, note.flops, note.bytes);

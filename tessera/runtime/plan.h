@@ -10,8 +10,9 @@
 
 namespace tessera::runtime {
 
-/// Version of plans that are written. 4 adds a kind of step, 5 names and strategies of steps.
-inline constexpr std::uint32_t kPlanVersion = 5, kOldestPlanVersion = 3;
+/// Version of plans that are written. 4 adds a kind of step, 5 names and strategies of steps,
+/// 6 the order of the axes of tensor maps, and kernels that are whole programs.
+inline constexpr std::uint32_t kPlanVersion = 6, kOldestPlanVersion = 3;
 
 /// Serializes a program without its code and its weights.
 std::string encode_plan(const Program& program);

@@ -145,6 +145,9 @@ struct Program {
     /// On a GPU, for persistent blocks: TMA tensor maps, the last parameters; a word before them is
     /// 1 if all could be encoded.
     std::vector<cuda::TensorMap> maps = {};
+    /// On a GPU: the driver loads the text as a whole program, and its code is not cached. Linking,
+    /// which gives code that can be, ignores setmaxnreg.
+    bool is_whole = false;
     bool operator==(const Kernel&) const = default;
   };
   /// Description of a step for profiles and reports, and its work (0: not known). Sessions run

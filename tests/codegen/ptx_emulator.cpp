@@ -60,8 +60,8 @@ struct Read {
   std::vector<char> bytes;
 };
 
-/// A sum of a product that is not done: the register holds the number of its place (late_sum), a NaN
-/// that spreads to all that reads it, until the product is waited for.
+/// A sum of a product that is not done: the register holds the number of its place (late_sum), a
+/// NaN that spreads to all that reads it, until the product is waited for.
 struct Late {
   float value = 0;
   std::size_t group = 0;  // groups that were committed before its own
@@ -81,7 +81,7 @@ struct Fiber {
   std::vector<Read> reads;
   std::vector<Late> late;
   std::size_t committed = 0;  // groups of products
-  bool has_awaited = false;  // the grids before this one
+  bool has_awaited = false;   // the grids before this one
 };
 
 /// The last accesses of a byte of memory by threads of the block that runs.
@@ -384,7 +384,7 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     if (machine->eager) finish(copies);
     const auto bytes = static_cast<std::int64_t>(copies.size() * map.width);
     machine->meetings[arguments[2]].late.push_back({copies, bytes});
-  } else if (has("mbarrier.arrive")) {
+  } else if (has("mbarrier.arrive") || has("mbarrier.release")) {
     arrive(machine->meetings[arguments[0]]);
   } else if (has("mbarrier.wait")) {
     return is_over(arguments[0], as<std::uint32_t>(arguments[1]));
@@ -676,7 +676,8 @@ void lose_factors(llvm::Function& function) {
   for (llvm::BasicBlock& block : function) {
     llvm::SetVector<llvm::Instruction*> names;
     const auto is_read_by_others = [&](const llvm::Instruction* name) {
-      return name->getParent() != &block || llvm::any_of(name->users(), [&](const llvm::User* user) {
+      return name->getParent() != &block ||
+             llvm::any_of(name->users(), [&](const llvm::User* user) {
                return !is_of_warpgroup(*user, "wgmma.") &&
                       llvm::count(names, llvm::cast<llvm::Instruction>(user)) == 0;
              });

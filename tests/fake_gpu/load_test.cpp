@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "tessera/runtime/cuda/device.h"
+#include "tessera/runtime/cuda/gpu_program.h"
 #include "tests/fake_gpu/fake_cuda.h"
+#include "tests/runtime/copying_program.h"
 
 // Which form of a kernel a device loads.
 
@@ -47,6 +49,30 @@ TEST(LoadKernel, WithoutReallocationEveryOtherInstructionIsKept) {
   EXPECT_FALSE(
       reallocates_registers("\x7f"
                             "ELF setmaxnreg;"));  // machine code
+}
+
+/// What loading a program of one kernel gives to the driver.
+Loaded loaded_by_program(const std::string& text, bool is_whole) {
+  const FakeCuda before = *fake_cuda();
+  Program made = testing::copying_program({4});
+  made.architecture = "sm_90a";
+  made.kernels = {{.threads = 128, .is_whole = is_whole}};
+  made.image = Bytes::copy(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+  auto program = LoadedProgram::load(std::move(made));
+  EXPECT_TRUE(program) << to_string(program.error());
+  const auto on_gpu = gpu_program(**program, {});
+  EXPECT_TRUE(on_gpu) << to_string(on_gpu.error());
+  return {fake_cuda()->loaded - before.loaded,
+          fake_cuda()->loaded_with_reallocation - before.loaded_with_reallocation};
+}
+
+TEST(LoadProgram, LinksKernelsButThoseThatAreWhole) {
+  EXPECT_EQ(loaded_by_program(kReallocates, false), (Loaded{1, 0}));
+  EXPECT_EQ(loaded_by_program(kReallocates, true), (Loaded{1, 1}));
+}
+
+TEST(LoadProgram, DoesNotReallocateRegistersWhereSomeAreSpilled) {
+  EXPECT_EQ(loaded_by_program(std::string(kReallocates) + kSpills, true), (Loaded{2, 1}));
 }
 
 }  // namespace

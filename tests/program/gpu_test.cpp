@@ -369,6 +369,42 @@ TEST(SlowGpuProgram, AttentionToEarlierKeysOfSeveralHeads) {
   }
 }
 
+// Producer warps copy the tiles, and the second matmul is one tile late.
+TEST(GpuProgram, AttentionOfHalvesOverlapsMatmulsAndSoftmax) {
+  struct Case {
+    std::int64_t queries, keys, width, heads = 2, kv_heads = 2;
+    bool is_causal = false;
+    const char* dtype = "f16";
+  };
+  for (const Case& c :
+       {Case{256, 384, 64}, Case{130, 300, 64, 4, 2, true}, Case{200, 520, 128, 2, 2, true, "bf16"},
+        Case{128, 300, 96}, Case{150, 270, 256, 2, 1, true}}) {
+    const std::string text = fmt::format(
+        "graph(q: f32[2, {0}, {2}], k: f32[2, {1}, {3}], v: f32[2, {1}, {3}]) {{ "
+        "return cast(attention(cast(q) {{to=\"{7}\"}}, cast(k) {{to=\"{7}\"}}, cast(v) "
+        "{{to=\"{7}\"}}) {{is_causal={6}, q_num_heads={4}, kv_num_heads={5}}}) {{to=\"f32\"}} }}",
+        c.queries, c.keys, c.width * c.heads, c.width * c.kv_heads, c.heads, c.kv_heads,
+        c.is_causal ? 1 : 0, c.dtype);
+    SCOPED_TRACE(text);
+    const CompileReport report =
+        expect_same_on_gpu({text,
+                            {random_f32({2, c.queries, c.width * c.heads}, 1),
+                             random_f32({2, c.keys, c.width * c.kv_heads}, 2),
+                             random_f32({2, c.keys, c.width * c.kv_heads}, 3)},
+                            3,
+                            {},
+                            std::string_view(c.dtype) == "f16" ? 1e-2 : 6e-2});
+    EXPECT_TRUE(std::ranges::any_of(
+        report.steps,
+        [](const auto& step) { return step.strategy.find("overlapped") != std::string::npos; }))
+        << [&] {
+             std::string all;
+             for (const auto& s : report.steps) all += s.strategy + "; ";
+             return all;
+           }();
+  }
+}
+
 TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
   for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
     const CompileReport report = expect_same_on_gpu(

@@ -75,20 +75,37 @@ AsyncCopy::Conditions AsyncCopy::conditions_of(const Operation& op, const LoopPi
 AsyncCopy::Origin AsyncCopy::origin_of(const Operation& op, const StagedOperand& staged,
                                        const Copy& copy) {
   const Operation& load = kernel_.ops[staged.load];
+  std::vector<llvm::Value*> start;
+  for (std::size_t axis = 0; axis < type(load.out[0]).shape.size(); ++axis)
+    start.push_back(
+        ir_.CreateSExt(evaluator_.scalar_at(op, load.in[1 + axis], copy.index), ir_.getInt64Ty()));
+  return origin_of(staged, std::move(start),
+                   ir_.CreateAdd(stage_offsets_.at(staged.load), copy.stage));
+}
+
+AsyncCopy::Origin AsyncCopy::origin_here(const StagedOperand& staged, llvm::Value* base) {
+  const Operation& load = kernel_.ops[staged.load];
+  std::vector<llvm::Value*> start;
+  for (std::size_t axis = 0; axis < type(load.out[0]).shape.size(); ++axis)
+    start.push_back(ir_.CreateSExt(scalar(load.in[1 + axis]), ir_.getInt64Ty()));
+  return origin_of(staged, std::move(start), base);
+}
+
+AsyncCopy::Origin AsyncCopy::origin_of(const StagedOperand& staged, std::vector<llvm::Value*> start,
+                                       llvm::Value* base) {
+  const Operation& load = kernel_.ops[staged.load];
   Origin source{
       .view = view(load.in[0]),
       .shape = {},
       .ends = {},
-      .operand = {staged.panels, ir_.CreateAdd(stage_offsets_.at(staged.load), copy.stage)},
+      .operand = {staged.panels, base},
       .column = staged.column,
-      .start = {},
+      .start = std::move(start),
       .inside = {},
       .even = type(load.in[0]).shape[staged.column] != tile::kDynamic &&
               type(load.in[0]).shape[staged.column] % (kChunk / staged.panels.width) == 0};
   const tile::Extents& shape = type(load.out[0]).shape;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    source.start.push_back(
-        ir_.CreateSExt(evaluator_.scalar_at(op, load.in[1 + axis], copy.index), ir_.getInt64Ty()));
     source.shape.push_back(held_extent(shape[axis]));
     const bool all = source.shape.back() == shape[axis];
     llvm::Value* end = source.view.extents[axis];
@@ -96,7 +113,7 @@ AsyncCopy::Origin AsyncCopy::origin_of(const Operation& op, const StagedOperand&
     source.ends.push_back(all ? end
                               : ir_.CreateBinaryIntrinsic(
                                     llvm::Intrinsic::smin, end,
-                                    ir_.CreateAdd(source.start.back(), block_.i64(shape[axis]))));
+                                    ir_.CreateAdd(source.start[axis], block_.i64(shape[axis]))));
   }
   return source;
 }
@@ -313,6 +330,10 @@ void AsyncCopy::copy_elements(const Origin& source) {
     for (std::size_t i = 0; i < pieces.size(); ++i)
       ir_.CreateAlignedStore(loaded[i], block_.shared(pieces[i].target), llvm::Align(kChunk));
   });
+}
+
+void AsyncCopy::copy_tile_by_threads(const StagedOperand& staged, llvm::Value* base) {
+  copy_elements(origin_here(staged, base));
 }
 
 // Copies the chunks of a thread in a loop: short code for a rare case.

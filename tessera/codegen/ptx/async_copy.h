@@ -54,6 +54,13 @@ class AsyncCopy : public CodeWriter {
   void copy_boxes(const Operation& loop, const LoopPipeline& pipeline, const Copy& copy,
                   const BoxCopy& boxes);
 
+  /// Copies the tile of a load, whose positions are known here, to a place in shared memory: by the
+  /// tensor map of this number, whose bytes complete at an mbarrier, or by all threads, of any
+  /// alignment.
+  void copy_tile_by_map(const StagedOperand& staged, llvm::Value* base, std::size_t map,
+                        llvm::Value* mbarrier);
+  void copy_tile_by_threads(const StagedOperand& staged, llvm::Value* base);
+
  private:
   /// Source and destination of the copies of one iteration.
   struct Origin {
@@ -78,6 +85,15 @@ class AsyncCopy : public CodeWriter {
     }
   };
   Origin origin_of(const Operation& loop, const StagedOperand& staged, const Copy& copy);
+  /// `start`: position of the tile on each axis.
+  Origin origin_of(const StagedOperand& staged, std::vector<llvm::Value*> start, llvm::Value* base);
+  Origin origin_here(const StagedOperand& staged, llvm::Value* base);
+  /// Number of a tensor map, and the order of its axes.
+  struct MapOfBox {
+    std::size_t number = 0;
+    std::vector<int> order = {};
+  };
+  void copy_box(const Origin& source, const MapOfBox& of, llvm::Value* mbarrier);
   void copy_chunks(const Origin& source, bool whole);
   void copy_elements(const Origin& source);
   void copy_in_turn(const Origin& source);

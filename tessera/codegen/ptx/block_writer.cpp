@@ -28,7 +28,8 @@ BlockWriter::BlockWriter(const gpu::ScheduledKernel& scheduled, const PtxOptions
       loops_(context_, bounds_, copies_, *this),
       rows_(context_, evaluator_, views_, reductions_, *this),
       persistent_(context_, evaluator_, views_, *this),
-      specialized_(context_, {evaluator_, bounds_, copies_, loops_, *this}) {
+      specialized_(context_, {evaluator_, bounds_, copies_, loops_, *this}),
+      pipelines_(context_, evaluator_, copies_, *this) {
   values_.scalars.resize(scheduled.planned->kernel.values.size(), nullptr);
 }
 
@@ -87,7 +88,7 @@ Pieces BlockWriter::write(const gpu::Body& body) {
           [&]<class One>(const One& one) {
             if constexpr (!kIsWrittenHere<One>)
               write_by(one, evaluator_, moves_, reductions_, scans_, views_, pointers_, stores_,
-                       matmuls_, loops_, rows_, persistent_, specialized_);
+                       matmuls_, loops_, rows_, persistent_, specialized_, pipelines_);
           },
           static_cast<const gpu::AnyInstruction&>(instruction));
     }

@@ -12,6 +12,7 @@
 #include "tessera/codegen/ptx/scan_writer.h"
 #include "tessera/codegen/ptx/specialized_writer.h"
 #include "tessera/codegen/ptx/store_writer.h"
+#include "tessera/codegen/ptx/tile_pipeline_writer.h"
 
 namespace tessera::codegen::ptx {
 
@@ -48,6 +49,7 @@ class BlockWriter : public BodyWriter {
   RowWriter rows_;
   PersistentWriter persistent_;
   SpecializedWriter specialized_;
+  TilePipelineWriter pipelines_;
   Pieces yielded_;
 };
 

@@ -35,6 +35,25 @@ bool allows_fast_quotients(const tile::Kernel& kernel) {
   return has_half && !has_rounding;
 }
 
+/// Comparisons with x + c, an index of a register: with the constant c and the other operand less
+/// x, which registers that differ in their constants have in common.
+void subtract_indices(llvm::IRBuilderBase& ir, std::vector<Pieces>& operands) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;  // where saturation changes nothing
+  for (std::size_t i = 0; i < operands[0].size(); ++i)
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+      llvm::Value *&index = operands[side][i], *&other = operands[1 - side][i];
+      auto* const sum = llvm::dyn_cast<llvm::BinaryOperator>(index);
+      if (sum == nullptr || sum->getOpcode() != llvm::Instruction::Add || !sum->hasNoSignedWrap() ||
+          llvm::isa<llvm::ConstantInt>(other))
+        continue;
+      auto* const constant = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1));
+      if (constant == nullptr || std::abs(constant->getSExtValue()) >= kFar) continue;
+      other = ir.CreateBinaryIntrinsic(llvm::Intrinsic::ssub_sat, other, sum->getOperand(0));
+      index = constant;
+      break;
+    }
+}
+
 /// Values of which only the results of rounding to 16-bit floats are used.
 std::set<tile::ValueId> rounded_to_half(const tile::gpu::PlannedKernel& planned) {
   std::map<tile::ValueId, int> casts;
@@ -95,6 +114,8 @@ Pieces Evaluator::elementwise(const Operation& op, std::vector<Pieces> operands)
       // The first operand of select is a condition: the dtype is that of the others.
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
       const bool exact = op.function == Function::Div && !fast_quotients_;
+      if (of == DType::I32 && (op.function == Function::Less || op.function == Function::LessEqual))
+        subtract_indices(ir_, operands);
       return emit_function(ir_, op.function, of, operands,
                            exact ? Precision::Exact : options_.precision,
                            halves_.contains(op.out[0]));

@@ -100,6 +100,7 @@ class Expansion {
     }
     const std::size_t rank = operands.size() - 3;  // of the position in a map
     std::string text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
+    if (words_[1] == "release") text = "mbarrier.arrive.shared::cta.b64 _, [$0]; bar.warp.sync 1;";
     if (words_[1] == "expect_more")
       text = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;";
     if (words_[0] == "map") {

@@ -26,6 +26,9 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///   wgmma.commit()               ends a group of asynchronous wgmma
 ///   wgmma.wait.N.COUNT…(x…) -> x waits until at most N groups are pending; the kinds of x follow
 ///   mbarrier.wait(at, parity)    waits for the end of the phase of this parity, 0 at first
+///   mbarrier.release(at)         arrives, by the first lane of a warp alone: as its own branch,
+///   which
+///                                ptxas does not move behind the computation that follows
 ///   mbarrier.expect(at, bytes)   arrives; the phase also waits for so many bytes
 ///   mbarrier.expect_more(at, bytes)
 ///                                the phase also waits for so many bytes

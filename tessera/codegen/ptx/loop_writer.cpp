@@ -86,11 +86,50 @@ void LoopWriter::write(const tile::gpu::PrefetchNext& prefetch) {
   copies_.commit();
 }
 
+// Tiles of 16-bit elements are carried as words of two, in which they are converted and multiplied.
+Pieces LoopWriter::packed(const std::vector<tile::gpu::Fragment>& fragments,
+                          const Pieces& registers) {
+  Pieces words;
+  auto next = registers.begin();
+  for (const tile::gpu::Fragment& fragment : fragments) {
+    const int count = fragment.layout ? fragment.layout->registers() : 1;
+    const int step = is_carried_packed(fragment) ? 2 : 1;
+    for (int i = 0; i < count; i += step, next += step)
+      words.push_back(step == 1 ? *next : block_.pack({&*next, 2}, dtype(fragment.value)));
+  }
+  return words;
+}
+
+Pieces LoopWriter::unpacked(const std::vector<tile::gpu::Fragment>& fragments,
+                            const Pieces& words) {
+  Pieces registers;
+  auto next = words.begin();
+  for (const tile::gpu::Fragment& fragment : fragments) {
+    const int count = fragment.layout ? fragment.layout->registers() : 1;
+    const bool is_packed = is_carried_packed(fragment);
+    for (int i = 0; i < count; i += is_packed ? 2 : 1, ++next) {
+      if (!is_packed) {
+        registers.push_back(*next);
+        continue;
+      }
+      for (llvm::Value* element : block_.unpack(*next, dtype(fragment.value), 2))
+        registers.push_back(element);
+    }
+  }
+  return registers;
+}
+
+bool LoopWriter::is_carried_packed(const tile::gpu::Fragment& fragment) const {
+  const DType of = dtype(fragment.value);
+  return (of == DType::F16 || of == DType::BF16) && fragment.layout &&
+         fragment.layout->registers() % 2 == 0;
+}
+
 void LoopWriter::write(const tile::gpu::ForLoop& of) {
   const Operation& op = operation(of.op);
   OpenLoop& loop = loops_[of.op];
   loop.range = bounds_.range_of(op);
-  Pieces start = flat(of.start);
+  Pieces start = packed(of.start, flat(of.start));
   start.push_back(loop.range.from);
   start.push_back(block_.i32(0));
   llvm::BasicBlock* before = ir_.GetInsertBlock();
@@ -106,15 +145,15 @@ void LoopWriter::write(const tile::gpu::ForLoop& of) {
 
   ir_.SetInsertPoint(body);
   define(op.regions[0].params[0], loop.index);
-  bind(of.params, current);
-  Pieces next = bodies_.write(of.body);
+  bind(of.params, unpacked(of.params, current));
+  Pieces next = packed(of.params, bodies_.write(of.body));
   next.push_back(bounds_.later(loop.range, loop.index, 1));
   next.push_back(loop.next_stage);
   for (std::size_t i = 0; i < next.size(); ++i)
     carried[i]->addIncoming(next[i], ir_.GetInsertBlock());
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
-  bind(of.results, current);
+  bind(of.results, unpacked(of.results, current));
 }
 
 void LoopWriter::write(const tile::gpu::WhileLoop& of) {

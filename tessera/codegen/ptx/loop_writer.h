@@ -43,6 +43,11 @@ class LoopWriter : public CodeWriter {
   /// Copies of one of the first iterations.
   void prefetch(OpId loop, int stage, const AsyncCopy::Operands& operands, bool is_published);
 
+  /// Registers of fragments as what a loop carries, and back.
+  Pieces packed(const std::vector<tile::gpu::Fragment>& fragments, const Pieces& registers);
+  Pieces unpacked(const std::vector<tile::gpu::Fragment>& fragments, const Pieces& words);
+  bool is_carried_packed(const tile::gpu::Fragment& fragment) const;
+
   LoopBounds& bounds_;
   AsyncCopy& copies_;
   BodyWriter& bodies_;

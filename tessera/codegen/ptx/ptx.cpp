@@ -211,8 +211,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .shared_bytes = static_cast<int>(scheduled->program.shared.bytes),
                    .programs = mapping.programs * mapping.coarsening,
                    .persistent = mapping.persistent || mapping.warp_specialized,
-                   .maps = mapping.warp_specialized ? scheduled->warp_specialization->maps
-                                                    : std::vector<runtime::cuda::TensorMap>{}};
+                   .maps = scheduled->maps(),
+                   .is_whole = mapping.tile_pipelines};
   std::string problem;
   llvm::raw_string_ostream buffer(problem);
   TESSERA_CHECK(!llvm::verifyModule(*result.module, &buffer), "{}: {}", given.name, problem);

@@ -96,6 +96,9 @@ struct PtxKernel {
   bool persistent = false;
   /// TMA tensor maps, the last parameters; a word before them is 1 if all of them could be encoded.
   std::vector<runtime::cuda::TensorMap> maps = {};
+  /// Whether threads need more registers than all of a block have at first (setmaxnreg): such code
+  /// is assembled as a whole program.
+  bool is_whole = false;
 };
 
 /// GPU schedule of a kernel, down to the program of its blocks (form S), without any code: whether

@@ -189,7 +189,8 @@ void StoreWriter::store_boxes(const Place& place, const tile::gpu::StoreView& of
     for (std::size_t i = 0; i < boxes.box.bits.size(); ++i)
       if ((number >> i & 1) != 0) first |= 1 << boxes.box.bits[i];
     const Pieces values = box_of(x, of, store.registers_of(first));
-    if (number > 0) meet();  // the previous box has been read
+    // The previous box has been read, of this program or of the one before.
+    if (number > 0 || mapping_.tile_pipelines) meet();
     block_.put(store.corner, boxes.box.held, values);
     meet();
     either(

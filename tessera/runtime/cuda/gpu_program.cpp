@@ -42,6 +42,7 @@ Expected<std::vector<std::string>> assembled(const Device& device, const Program
     const Program::Kernel& kernel = program.kernels[i];
     TESSERA_TRY_DONE(device.use());  // in this thread
     const std::string ptx(ptx_of(program, kernel));
+    if (kernel.is_whole) return ptx;
     const std::string key =
         fmt::format("cuda {} compute {}\n{}", device.driver_version(), device.compute(), ptx);
     if (cache)

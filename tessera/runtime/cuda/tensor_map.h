@@ -21,6 +21,8 @@ struct TensorMap {
   /// empty.
   std::int64_t offset = 0;
   std::vector<std::int64_t> extents = {}, strides = {};
+  /// The axes from the innermost on; empty: the column, then the others from the last to the first.
+  std::vector<int> order = {};
   bool operator==(const TensorMap&) const = default;
 
   /// Number of words that are read, from `word` on.
@@ -28,6 +30,10 @@ struct TensorMap {
 };
 
 inline constexpr std::size_t kMostMaps = 8;  // per kernel
+
+/// An order of the axes for boxes of matrices among axes of extent 1, such as the rows of one head:
+/// the column, the other axes that the box extends along, and those that it does not.
+std::vector<int> axis_order(std::span<const std::int64_t> box, int column);
 
 /// Whether the hardware supports the map: up to five axes, boxes of up to 256 elements along each.
 bool is_valid(const TensorMap& map);

@@ -22,6 +22,7 @@ Expected<BlockProgram> BlockLowering::run() {
   BlockProgram program;
   program.body = body_of([&] {
     open_scope();
+    if (mapping_.tile_pipelines) return with_tile_pipelines();
     if (mapping_.warp_specialized) return warp_specialized();
     if (mapping_.persistent) return persistent();
     if (mapping_.cut != nullptr) return passes();
@@ -149,6 +150,10 @@ Compute BlockLowering::elementwise(OpId id, const std::optional<Layout>& layout)
     case Code::Offset: break;
     default: fail(op, fmt::format("'{}' is not supported here", to_string(op.code)));
   }
+  // A matmul is waited for before the other operands are made: predicates that are live across the
+  // wait would not fit into their registers.
+  if (layout && mapping_.tile_pipelines)
+    for (const ValueId in : op.in) wait_for(in);
   for (const ValueId in : op.in) use(in);
   return made;
 }
@@ -209,6 +214,12 @@ void BlockLowering::lower(const Region& region) {
 void BlockLowering::lower(OpId id) {
   const Operation& op = operation(id);
   if (op.code != Code::Reduce) finish_reductions();
+  lower_operation(id);
+  if (mapping_.tile_pipelines) release_tiles_after(id);
+}
+
+void BlockLowering::lower_operation(OpId id) {
+  const Operation& op = operation(id);
   switch (op.code) {
     case Code::Reduce: return reduce(id);
     case Code::Scan: return scan(id);

@@ -31,7 +31,10 @@ class BlockLowering {
   void fail(const Operation& op, const std::string& message);
 
   // instructions
-  void add(Instruction instruction) { body_->push_back(std::move(instruction)); }
+  void add(Instruction instruction) {
+    if (has_turn_ && !keeps_turn(instruction)) end_turn();
+    body_->push_back(std::move(instruction));
+  }
   /// Instructions that `lower` adds.
   template <class Lower>
   Body body_of(const Lower& lower) {
@@ -65,6 +68,7 @@ class BlockLowering {
   // operations
   void lower(const Region& region);
   void lower(OpId id);
+  void lower_operation(OpId id);
   void lower_value(OpId id);
   void gather(OpId id);
   void concat(OpId id);
@@ -143,6 +147,19 @@ class BlockLowering {
   void finish_parts(const RowPass& pass);
   void warp_specialized();
   void consume_program();
+  void with_tile_pipelines();
+  /// Copies of the tiles that a region loads, and the scalars that their addresses depend on.
+  void produce_tiles(const Region& region);
+  bool is_in_pipeline(OpId load) const;
+  /// Whether two warpgroups issue their matmuls in turn.
+  bool takes_turns() const;
+  void end_turn();
+  /// Whether a warpgroup may keep its turn during an instruction, which waits for no other
+  /// warpgroup.
+  static bool keeps_turn(const Instruction& instruction);
+  /// Releases the tiles whose last matmuls have been waited for.
+  void release_tiles_after(OpId id);
+  void release_tiles_of(const std::vector<Fragment>& matmuls);
 
   const ScheduledKernel& scheduled_;
   const PlannedKernel& planned_;
@@ -178,6 +195,7 @@ class BlockLowering {
   std::set<ValueId> in_buffers_;          // tiles that are in shared memory only
   std::set<ValueId> held_;                // first operands of matmuls that are there too
   std::vector<OpId> loops_;               // that are being lowered, the innermost one last
+  bool has_turn_ = false;                 // of the warpgroups that issue matmuls
 
   ProgramDependences dependences_;
   std::map<OpId, KnownAccess> known_accesses_;

@@ -12,6 +12,7 @@
 #include "tessera/tile/gpu/programs.h"
 #include "tessera/tile/gpu/row_passes.h"
 #include "tessera/tile/gpu/shared_tile.h"
+#include "tessera/tile/gpu/tile_pipelines.h"
 #include "tessera/tile/gpu/warp_box.h"
 #include "tessera/tile/kernel.h"
 
@@ -409,6 +410,32 @@ struct WarpTasks {
   Body skipped = {};           // of a program that the other consumer group runs
 };
 
+/// Producers wait until the next stage of the pipeline of a load is empty, and copy its tile there.
+struct FillTile {
+  OpId load = 0;
+};
+/// Consumers wait for the tile of a load, which matmuls read from here on.
+struct AwaitTile {
+  OpId load = 0;
+};
+/// The matmuls that read the tile of a load are complete: its stage may be filled again.
+struct ReleaseTile {
+  OpId load = 0;
+  bool is_early = false;  // other matmuls are in flight: not behind the computation that follows
+};
+/// Ping-pong: a warpgroup waits until the others have issued their matmuls, and lets the next one
+/// issue its own, so that its softmax runs under theirs.
+struct AwaitMatmulTurn {};
+struct SignalMatmulTurn {};
+/// Tasks of a warp-specialized block whose producers fill a pipeline for each view.
+struct PipelineTasks {
+  std::vector<TilePipeline> pipelines = {};
+  std::int64_t turns = 0;  // offset of the mbarriers of the warpgroups
+  Body start = {};         // of all threads, once
+  Body producer = {};      // for each program
+  Body consumer = {};      // for each program
+};
+
 using AnyInstruction =
     std::variant<Compute, Convert, Barrier, BarrierIfOverlap, WaitMatmul, LaunchDependents,
                  AwaitGrids, ReduceInThread, ReduceInWarp, ReduceInBlock, ReduceResult, Unpack,
@@ -418,7 +445,8 @@ using AnyInstruction =
                  Yield, ForLoop, WhileLoop, Branch, Versions, RowProperties, CheckRow, RowVersion,
                  PartLoop, ReducePart, FinishParts, PrefetchLoad, TakePrefetched, PrefetchProgram,
                  WaitPrefetch, ProgramLoop, AwaitTurn, SignalTurn, AwaitStage, ReleaseStage,
-                 FillStages, FillConstants, WarpTasks>;
+                 FillStages, FillConstants, WarpTasks, FillTile, AwaitTile, ReleaseTile,
+                 AwaitMatmulTurn, SignalMatmulTurn, PipelineTasks>;
 /// Its special members are defined in block_program.cpp: compilers need seconds for those of so
 /// many alternatives.
 struct Instruction : AnyInstruction {

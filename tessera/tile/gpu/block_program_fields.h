@@ -122,6 +122,18 @@ template <>
 inline constexpr std::string_view kInstructionName<FillConstants> = "fill_constants";
 template <>
 inline constexpr std::string_view kInstructionName<WarpTasks> = "warp_tasks";
+template <>
+inline constexpr std::string_view kInstructionName<FillTile> = "fill_tile";
+template <>
+inline constexpr std::string_view kInstructionName<AwaitTile> = "await_tile";
+template <>
+inline constexpr std::string_view kInstructionName<ReleaseTile> = "release_tile";
+template <>
+inline constexpr std::string_view kInstructionName<AwaitMatmulTurn> = "await_matmul_turn";
+template <>
+inline constexpr std::string_view kInstructionName<SignalMatmulTurn> = "signal_matmul_turn";
+template <>
+inline constexpr std::string_view kInstructionName<PipelineTasks> = "pipeline_tasks";
 
 template <class T, class... Of>
 concept Is = (std::same_as<std::remove_const_t<T>, Of> || ...);
@@ -161,6 +173,13 @@ void fields(T& x, auto& f) {
   f("is_alternating", x.is_alternating);
   f("offset", x.offset);
   f("pipeline", x.pipeline);
+}
+template <Is<TilePipeline> T>
+void fields(T& x, auto& f) {
+  f("count", x.count);
+  f("offset", x.offset);
+  f("barriers", x.barriers);
+  f("loads", x.loads);
 }
 template <Is<DotBuffer> T>
 void fields(T& x, auto& f) {
@@ -225,8 +244,9 @@ void fields(T& x, auto& f) {
 
 // ---- instructions ----
 
-template <
-    Is<Barrier, LaunchDependents, AwaitGrids, WaitPrefetch, AwaitTurn, SignalTurn, AwaitStage> T>
+template <Is<Barrier, LaunchDependents, AwaitGrids, WaitPrefetch, AwaitTurn, SignalTurn, AwaitStage,
+             AwaitMatmulTurn, SignalMatmulTurn>
+              T>
 void fields(T& /*x*/, auto& /*f*/) {}
 template <Is<Compute> T>
 void fields(T& x, auto& f) {
@@ -487,6 +507,23 @@ template <Is<ReleaseStage> T>
 void fields(T& x, auto& f) {
   f.op("loop", x.loop);
   f("is_last", x.is_last);
+}
+template <Is<FillTile, AwaitTile> T>
+void fields(T& x, auto& f) {
+  f.op("load", x.load);
+}
+template <Is<ReleaseTile> T>
+void fields(T& x, auto& f) {
+  f.op("load", x.load);
+  f("is_early", x.is_early);
+}
+template <Is<PipelineTasks> T>
+void fields(T& x, auto& f) {
+  f("pipelines", x.pipelines);
+  f("turns", x.turns);
+  f("start", x.start);
+  f("producer", x.producer);
+  f("consumer", x.consumer);
 }
 template <Is<WarpTasks> T>
 void fields(T& x, auto& f) {

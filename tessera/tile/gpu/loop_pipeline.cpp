@@ -62,51 +62,26 @@ bool runs_along_k(const PlannedKernel& planned, const Operation& dot, std::size_
 Decision<StagedOperand> staged_operand(const PlannedKernel& planned, const Operation& loop, OpId id,
                                        int reads) {
   const Operation& load = planned.kernel.ops[id];
-  const Type &view = planned.type(load.in[0]), &tile = planned.type(load.out[0]);
-  const std::size_t rank = tile.shape.size();
-  const int width = byte_width(tile.dtype);
-  if (rank < 2) return DeclineReason{"it has one axis"};
   if (reads != planned.uses[load.out[0]]) return DeclineReason{"it has other uses"};
   if (planned.is_defined_in(loop, load.in[0]))
     return DeclineReason{"its view is defined in the loop"};
-  if (load.literal.number != 0 || std::signbit(load.literal.number) || load.literal.integer != 0)
-    return DeclineReason{"its padding value is not 0"};
-  StagedOperand staged{.load = id, .column = rank - 1};
-  if (view.strides[staged.column] != 1) --staged.column;
-  if (view.strides[staged.column] != 1) return DeclineReason{"no axis is known to be contiguous"};
-  // The rows of a column-major matrix are one axis.
-  const std::int64_t columns = tile.shape[staged.column], rows = tile.count() / columns;
-  if (staged.column != rank - 1 && tile.shape.back() != rows)
-    return DeclineReason{"it is column-major and has more than two axes"};
-  constexpr std::int64_t kLeast = 16;
-  if (rows < kLeast || columns < kLeast)
-    return DeclineReason{"it has fewer than 16 rows or columns"};
-  if (columns * width % kChunk != 0)
-    return DeclineReason{"its rows are not a multiple of 16 bytes"};
-  // Row numbers are concatenations of index bits: those of several axes follow each other without
-  // gaps.
-  std::int64_t held = 1;
-  for (std::size_t axis = 0; axis < rank; ++axis)
-    if (axis != staged.column) held *= held_extent(tile.shape[axis]);
-  const bool one_axis = std::count(tile.shape.begin(), tile.shape.end(), rows) > 0;
-  if (held != rows && !one_axis)
-    return DeclineReason{"its rows span several axes whose extents are not powers of two"};
-  for (std::size_t axis = 0; axis < rank; ++axis) {
+  const Decision<StagedOperand> found = staged_tile(planned, id);
+  if (!found) return found;
+  StagedOperand staged = *found;
+  const Type& tile = planned.type(load.out[0]);
+  const int width = byte_width(tile.dtype);
+  for (std::size_t axis = 0; axis < tile.shape.size(); ++axis) {
     const LoopDependence dependence = loop_dependence(planned, loop, load.in[1 + axis]);
     if (dependence == LoopDependence::Unknown)
       return DeclineReason{"its addresses are not known in advance"};
     const auto gap = planned.bounds.gap(load, axis);
-    staged.inside.push_back(gap && planned.bounds.not_negative(*gap) &&
-                            planned.bounds.begins_inside(load, axis));
+    staged.inside[axis] =
+        gap && planned.bounds.not_negative(*gap) && planned.bounds.begins_inside(load, axis);
     // Alignment to 16 bytes is checked once, before the loop.
     if (axis == staged.column && dependence == LoopDependence::Known &&
         !is_multiple(planned, load.in[1 + axis], kChunk / width))
       return DeclineReason{"16-byte accesses may be unaligned in some iterations"};
   }
-  staged.panels = {.column_axis = staged.column == rank - 1 ? 1 : 0,
-                   .rows = held,
-                   .columns = held_extent(columns),
-                   .width = width};
   return staged;
 }
 
@@ -140,6 +115,42 @@ std::set<OpId> find_pending(const PlannedKernel& planned, const Operation& loop,
 }
 
 }  // namespace
+
+Decision<StagedOperand> staged_tile(const PlannedKernel& planned, OpId id) {
+  const Operation& load = planned.kernel.ops[id];
+  const Type &view = planned.type(load.in[0]), &tile = planned.type(load.out[0]);
+  const std::size_t rank = tile.shape.size();
+  const int width = byte_width(tile.dtype);
+  if (rank < 2) return DeclineReason{"it has one axis"};
+  if (load.literal.number != 0 || std::signbit(load.literal.number) || load.literal.integer != 0)
+    return DeclineReason{"its padding value is not 0"};
+  StagedOperand staged{.load = id, .column = rank - 1};
+  if (view.strides[staged.column] != 1) --staged.column;
+  if (view.strides[staged.column] != 1) return DeclineReason{"no axis is known to be contiguous"};
+  // The rows of a column-major matrix are one axis.
+  const std::int64_t columns = tile.shape[staged.column], rows = tile.count() / columns;
+  if (staged.column != rank - 1 && tile.shape.back() != rows)
+    return DeclineReason{"it is column-major and has more than two axes"};
+  constexpr std::int64_t kLeast = 16;
+  if (rows < kLeast || columns < kLeast)
+    return DeclineReason{"it has fewer than 16 rows or columns"};
+  if (columns * width % kChunk != 0)
+    return DeclineReason{"its rows are not a multiple of 16 bytes"};
+  // Row numbers are concatenations of index bits: those of several axes follow each other without
+  // gaps.
+  std::int64_t held = 1;
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    if (axis != staged.column) held *= held_extent(tile.shape[axis]);
+  const bool one_axis = std::count(tile.shape.begin(), tile.shape.end(), rows) > 0;
+  if (held != rows && !one_axis)
+    return DeclineReason{"its rows span several axes whose extents are not powers of two"};
+  staged.inside.resize(rank);
+  staged.panels = {.column_axis = staged.column == rank - 1 ? 1 : 0,
+                   .rows = held,
+                   .columns = held_extent(columns),
+                   .width = width};
+  return staged;
+}
 
 LoopDependence loop_dependence(const PlannedKernel& planned, const Operation& loop, ValueId id) {
   const std::vector<ValueId>& params = loop.regions[0].params;

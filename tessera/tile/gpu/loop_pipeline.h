@@ -47,6 +47,9 @@ std::pair<std::vector<StagedOperand>, std::vector<StagedOperand>> split_operands
 ///         iteration.
 Decision<LoopPipeline> pipeline_of(const PlannedKernel& planned, const Operation& loop, int stages);
 
+/// The buffer of a tile that a load copies for matmuls, wherever the load is.
+Decision<StagedOperand> staged_tile(const PlannedKernel& planned, OpId load);
+
 /// Dependence of a scalar on the index of a loop. Linear: the first and the last iteration bound
 /// all others. Known: computable before the iteration runs.
 enum class LoopDependence : std::uint8_t { Fixed, Linear, Known, Unknown };

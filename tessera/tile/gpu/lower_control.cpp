@@ -55,7 +55,8 @@ void BlockLowering::join_paths(bool writes) {
 }
 
 bool BlockLowering::is_filled_by_producers(OpId loop) const {
-  return mapping_.warp_specialized && scheduled_.warp_specialization->loop == loop;
+  return mapping_.warp_specialized && !mapping_.tile_pipelines &&
+         scheduled_.warp_specialization->loop == loop;
 }
 
 void BlockLowering::prefetch_next(OpId loop) {
@@ -66,13 +67,14 @@ void BlockLowering::for_loop(OpId id) {
   const Operation& op = operation(id);
   const Region& region = op.regions[0];
   wait_for_all();
-  require_fragments(op);
+  if (!mapping_.tile_pipelines) require_fragments(op);
   const std::vector<HoldOperand> held = room_for_operands(op);
   const bool by_producers = is_filled_by_producers(id);
   std::optional<LoopPipeline> pipeline;
   if (by_producers) {
     pipeline = scheduled_.warp_specialization->pipeline;
-  } else if (const auto found = pipeline_of(planned_, op, mapping_.stages)) {
+  } else if (const auto found = pipeline_of(planned_, op, mapping_.stages);
+             found && !mapping_.tile_pipelines) {
     pipeline = *found;
   }
   const bool alone = pipeline && !by_producers;

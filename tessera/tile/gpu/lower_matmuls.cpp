@@ -60,8 +60,7 @@ bool is_read_once(const PlannedKernel& planned, ValueId id) {
     case Code::If: {
       const auto at = std::ranges::find(by->out, id) - by->out.begin();
       return std::ranges::all_of(by->regions, [&](const Region& region) {
-        return is_read_once(planned,
-                            yields(planned.kernel, region)[static_cast<std::size_t>(at)]);
+        return is_read_once(planned, yields(planned.kernel, region)[static_cast<std::size_t>(at)]);
       });
     }
     default: return true;
@@ -79,9 +78,9 @@ void BlockLowering::dot(OpId id) {
   require(op.in[2], layout);
   if (has_fragments(op)) made.a.place = DotOperand::Place::Registers;
   // Stage buffers are not overwritten until the iteration ends: the matmul may overlap that long.
-  const bool in_stages =
-      in_buffers_.contains(op.in[1]) && (made.a.place == DotOperand::Place::Registers ||
-                                         in_buffers_.contains(op.in[0]) || held_.contains(op.in[0]));
+  const bool in_stages = in_buffers_.contains(op.in[1]) &&
+                         (made.a.place == DotOperand::Place::Registers ||
+                          in_buffers_.contains(op.in[0]) || held_.contains(op.in[0]));
   place_operands(made);
   if (plan_.uses_wgmma(op)) {
     ++groups_;
@@ -94,8 +93,17 @@ void BlockLowering::dot(OpId id) {
     }
   }
   const bool overlaps = made.completion == Matmul::Completion::NextIteration;
+  const bool is_complete = made.completion == Matmul::Completion::Now;
+  if (takes_turns() && !has_turn_) {
+    add(AwaitMatmulTurn{});
+    has_turn_ = true;
+  }
   add(std::move(made));
   define(op.out[0], layout);
+  if (is_complete && mapping_.tile_pipelines) {
+    end_turn();
+    release_tiles_of({{op.out[0], layout}});
+  }
   if (!overlaps || !prefetching_loop_) return;
   barrier();  // matmuls of the previous iteration are complete, in all threads
   prefetch_next(*prefetching_loop_);
@@ -213,12 +221,11 @@ std::vector<HoldOperand> BlockLowering::room_for_operands(const Operation& loop)
     const Layout layout = home(operand);
     const Extents& shape = type(operand).shape;
     DotBuffer buffer;
-    buffer.panels = {
-        .column_axis = 1,
-        .rows = std::max(held_extent(shape[0]), layout.extent(0)),
-        .columns =
-            std::max(held_extent(shape[1], k_step(plan_.instruction_of(dot))), layout.extent(1)),
-        .width = byte_width(dtype(operand))};
+    buffer.panels = {.column_axis = 1,
+                     .rows = std::max(held_extent(shape[0]), layout.extent(0)),
+                     .columns = std::max(held_extent(shape[1], k_step(plan_.instruction_of(dot))),
+                                         layout.extent(1)),
+                     .width = byte_width(dtype(operand))};
     const std::int64_t bytes = shared_room(buffer.panels.bytes());
     if (shared_.scratch(bytes).needs_barrier) add(Barrier{});
     buffer.offset = shared_.reserve(bytes);
@@ -239,7 +246,10 @@ void BlockLowering::wait_for(ValueId id) {
   for (auto pending = pending_matmuls_.begin(); pending != wanted + 1; ++pending)
     wait.matmuls.push_back({pending->id, pending->layout});
   pending_matmuls_.erase(pending_matmuls_.begin(), wanted + 1);
+  end_turn();
+  const std::vector<Fragment> complete = wait.matmuls;
   add(std::move(wait));
+  if (mapping_.tile_pipelines) release_tiles_of(complete);
 }
 
 void BlockLowering::wait_for_all() {

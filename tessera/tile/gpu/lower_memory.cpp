@@ -53,6 +53,10 @@ void BlockLowering::load_view(OpId id) {
   const Operation& op = operation(id);
   const ValueId out = op.out[0];
   if (in_buffers_.contains(out)) return;  // prefetched
+  if (is_in_pipeline(id)) {
+    in_buffers_.insert(out);
+    return add(AwaitTile{.load = id});
+  }
   if (const auto buffer = prefetch_buffers_.find(id); buffer != prefetch_buffers_.end())
     return take_prefetched(id, buffer->second);
   const AddressView address = address_of(id);
@@ -112,10 +116,15 @@ void BlockLowering::store_in_boxes(StoreView& store, const WarpBox& box) {
   prepare_epilogue(op.in.back(), *store.held);
   StoreBoxes boxes{.box = box, .corner = {}};
   boxes.corner = SharedTile::of({box.rows, box.columns}, type(op.in[0]).dtype);
-  const SharedStack::Scratch scratch =
-      shared_.scratch(boxes.corner.bytes() * (plan_.threads() >> kLaneBits));
-  if (scratch.needs_barrier) add(Barrier{});
-  boxes.corner.offset = scratch.offset;
+  const std::int64_t bytes = boxes.corner.bytes() * (plan_.threads() >> kLaneBits);
+  if (mapping_.tile_pipelines) {
+    // Nothing else is stored there, so that warpgroups need not meet before it.
+    boxes.corner.offset = shared_.reserve(shared_room(bytes));
+  } else {
+    const SharedStack::Scratch scratch = shared_.scratch(bytes);
+    if (scratch.needs_barrier) add(Barrier{});
+    boxes.corner.offset = scratch.offset;
+  }
   std::set<ValueId> known;
   epilogue(op.in.back(), *store.held, known, store.epilogue);
   shared_.use_scratch();

@@ -220,6 +220,7 @@ Expected<Done> Plan::count_threads() {
         largest = std::max(largest, padded_count(kernel_->type(out).shape));
   });
   rows_first_ = dots > 1;  // the rows of one matmul are those of the next
+  if (target_.exact_threads) products = 0;
   threads_ = dots > 0 ? power_of_two(std::max<std::int64_t>(products, target_.threads), 128, 512)
              : target_.threads > 0
                  ? power_of_two(std::min<std::int64_t>(target_.threads, largest), 32, kMostThreads)

@@ -44,6 +44,9 @@ class Plan {
     bool rows = false;          // rows are reduced (row_schedule.h)
     /// Threads of a program: at least, where it multiplies matrices; 0: as its tiles need.
     int threads = 0;
+    /// Whether a kernel with matmuls has exactly so many; the caller checks that they have
+    /// registers enough.
+    bool exact_threads = false;
   };
   /// Assigns layouts; a tile that is too large for 1024 threads is a diagnostic:
   /// `ptx-tile-too-large`.

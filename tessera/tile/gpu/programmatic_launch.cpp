@@ -23,6 +23,8 @@ class ProgrammaticLaunch {
     const auto first = std::ranges::find_if_not(body, is_local);
     auto* const tasks = first == body.end() ? nullptr : std::get_if<WarpTasks>(&*first);
     if (tasks != nullptr) return apply(*tasks);
+    auto* const pipelines = first == body.end() ? nullptr : std::get_if<PipelineTasks>(&*first);
+    if (pipelines != nullptr) return apply(*pipelines);
     auto* const prefetch = first == body.end() ? nullptr : std::get_if<PrefetchFirst>(&*first);
     std::vector<Instruction> before;
     if (prefetch != nullptr) {
@@ -58,6 +60,12 @@ class ProgrammaticLaunch {
       tasks.producer_start.assign(tasks.producer.begin(), fill);
       tasks.producer_start.emplace_back(FillConstants{.loads = stages->constants});
     }
+    tasks.producer.insert(tasks.producer.begin(), AwaitGrids{});
+    tasks.consumer.insert(tasks.consumer.begin(), AwaitGrids{});
+  }
+
+  static void apply(PipelineTasks& tasks) {
+    tasks.start.insert(tasks.start.begin(), LaunchDependents{});
     tasks.producer.insert(tasks.producer.begin(), AwaitGrids{});
     tasks.consumer.insert(tasks.consumer.begin(), AwaitGrids{});
   }

@@ -15,8 +15,10 @@ constexpr int kRegisterBytes = 4;
 /// one where it begins and one where it ends.
 class LiveRanges {
  public:
-  LiveRanges(const PlannedKernel& planned, int stages) : planned_(planned) {
+  LiveRanges(const PlannedKernel& planned, int stages, const std::set<OpId>& staged)
+      : planned_(planned) {
     const Kernel& kernel = planned.kernel;
+    for (const OpId load : staged) in_buffers_.insert(kernel.ops[load].out[0]);
     for_each_op(kernel, kernel.body, [&](OpId id) {
       const Operation& op = kernel.ops[id];
       if (op.code != Code::For) return;
@@ -112,8 +114,8 @@ class LiveRanges {
 
 }  // namespace
 
-int register_pressure(const PlannedKernel& planned, int stages) {
-  return LiveRanges(planned, stages).most();
+int register_pressure(const PlannedKernel& planned, int stages, const std::set<OpId>& staged) {
+  return LiveRanges(planned, stages, staged).most();
 }
 
 }  // namespace tessera::tile::gpu

@@ -74,6 +74,27 @@ Decision<WarpSpecialization> specialization_of(const PlannedKernel& planned,
                 .is_requested = planned.kernel.block.producers != BlockRequest::Producers::Auto});
 }
 
+/// Producers that copy through a pipeline for each view, where they are requested and copies into
+/// the stages of one loop do not apply.
+Decision<TilePipelines> tile_pipelines_of(const PlannedKernel& planned, const Options& options,
+                                          bool has_stages) {
+  if (has_stages) return DeclineReason{"producer warps fill the stages of a loop"};
+  if (planned.kernel.block.producers != BlockRequest::Producers::Tma || !options.maps)
+    return DeclineReason{"not requested"};
+  if (!options.warp_specialization || !options.persistent)
+    return DeclineReason{"blocks are not persistent"};
+  if (planned.plan.threads() != kMostSpecializedThreads)
+    return DeclineReason{fmt::format("a program has {} threads", planned.plan.threads())};
+  const Decision<TilePipelines> found = find_tile_pipelines(planned);
+  if (!found) return found;
+  constexpr int kMost = 4;
+  constexpr std::int64_t kOthers = 18 << 10;  // of the epilogue, and mbarriers
+  TilePipelines made = *found;
+  choose_stages(made, planned.kernel.block.stages > 0 ? planned.kernel.block.stages : kMost,
+                options.shared_bytes - kOthers);
+  return made;
+}
+
 /// Options with what a kernel requests of its blocks.
 Options with_request(Options options, const BlockRequest& request) {
   using Producers = BlockRequest::Producers;
@@ -109,18 +130,26 @@ Expected<Done> check_request(const ScheduledKernel& scheduled) {
       request.producers == Producers::Async || request.producers == Producers::Tma;
   if (wants_producers && !is_specialized)
     return illegal_request(scheduled, fmt::format("there are no producer warps: {}",
-                                                  scheduled.warp_specialization.why_not()));
+                                                  request.producers == Producers::Tma
+                                                      ? scheduled.tile_pipelines.why_not()
+                                                      : scheduled.warp_specialization.why_not()));
   if (request.producers == Producers::Tma && scheduled.mapping.maps == 0)
     return illegal_request(scheduled, fmt::format("producers cannot copy by TMA: {}",
                                                   scheduled.warp_specialization->no_maps_reason));
-  if (request.stages > 0 && scheduled.mapping.stages != request.stages)
+  if (request.stages > 0 && !scheduled.mapping.tile_pipelines &&
+      scheduled.mapping.stages != request.stages)
     return illegal_request(scheduled,
                            fmt::format("{} stages do not fit into shared memory", request.stages));
   constexpr int kAddresses = 32, kMostOfAThread = 255;
   const int all = is_specialized ? consumer_groups_of(threads).consumer_registers
                                  : kRegistersOfAMultiprocessor / scheduled.threads();
   const int most = std::min(all, kMostOfAThread);
-  const int needed = register_pressure(*scheduled.planned, scheduled.mapping.stages) + kAddresses;
+  std::set<OpId> staged;
+  if (scheduled.mapping.tile_pipelines)
+    for (const TilePipeline& pipeline : scheduled.tile_pipelines->pipelines)
+      for (const StagedOperand& load : pipeline.loads) staged.insert(load.load);
+  const int needed =
+      register_pressure(*scheduled.planned, scheduled.mapping.stages, staged) + kAddresses;
   if (needed > most)
     return illegal_request(scheduled,
                            fmt::format("a thread needs {} registers of {}", needed, most));
@@ -149,7 +178,7 @@ int fewer_stages(int stages, std::int64_t by) {
 Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
   const SharedMemoryUse& use = scheduled.program.shared;
   BlockMapping& mapping = scheduled.mapping;
-  const bool has_more = mapping.stages > options.stages;
+  const bool has_more = mapping.stages > options.stages && !mapping.tile_pipelines;
   const std::int64_t room = has_more ? options.shared_bytes / 2 : options.shared_bytes;
   const bool is_short = use.bytes > room;
   if (mapping.persistent && is_short) {
@@ -161,7 +190,8 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
     mapping.programs /= 2;
     return false;
   }
-  const std::int64_t stage = mapping.stages > 1 ? stage_bytes(*scheduled.planned) : 0;
+  const bool has_stages = mapping.stages > 1 && !mapping.tile_pipelines;
+  const std::int64_t stage = has_stages ? stage_bytes(*scheduled.planned) : 0;
   if (stage == 0) {
     return Diagnostic{
         .id = "ptx-shared-memory",
@@ -176,7 +206,8 @@ Expected<bool> fit(ScheduledKernel& scheduled, const Options& options) {
   } else {
     mapping.stages = fewer_stages(mapping.stages, (use.bytes - room + stage - 1) / stage);
   }
-  if (mapping.warp_specialized && mapping.stages < kLeastSpecializedStages) {
+  if (mapping.warp_specialized && !mapping.tile_pipelines &&
+      mapping.stages < kLeastSpecializedStages) {
     scheduled.warp_specialization = DeclineReason{
         fmt::format("{} stages have no room in shared memory", kLeastSpecializedStages)};
     mapping.warp_specialized = false;
@@ -206,6 +237,12 @@ int ScheduledKernel::threads() const {
   return plan->threads() * consumer_groups_of(plan->threads()).count + kProducerThreads;
 }
 
+std::vector<runtime::cuda::TensorMap> ScheduledKernel::maps() const {
+  if (mapping.tile_pipelines) return tile_pipelines->maps;
+  return mapping.warp_specialized ? warp_specialization->maps
+                                  : std::vector<runtime::cuda::TensorMap>{};
+}
+
 Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& allowed) {
   const Options options = with_request(allowed, given.block);
   auto made = std::make_unique<ScheduledKernel>();
@@ -232,9 +269,14 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
                                               .bytes_per_thread = rows.bytes_per_thread,
                                               .coarsening = rows.coarsening > 1,
                                               .rows = rows.any,
-                                              .threads = rows.any ? 0 : options.threads}));
+                                              .threads = rows.any ? 0 : options.threads,
+                                              .exact_threads = given.block.warps > 0 &&
+                                                               given.block.producers ==
+                                                                   BlockRequest::Producers::Tma}));
   made->planned.emplace(kernel, *made->plan);
   made->warp_specialization = specialization_of(*made->planned, options);
+  made->tile_pipelines =
+      tile_pipelines_of(*made->planned, options, static_cast<bool>(made->warp_specialization));
   made->fast_erf = options.fast_precision;
   for (std::size_t i = 0; i < options.constants.size(); ++i)
     if (options.constants[i]) made->constants.insert(kernel.params()[i]);
@@ -251,11 +293,11 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
                    .packed = rows.packed,
                    .cut = made->cut ? &*made->cut : nullptr,
                    .cached_bytes = rows.cached_bytes,
-                   .warp_specialized = static_cast<bool>(made->warp_specialization),
+                   .warp_specialized = made->warp_specialization || made->tile_pipelines,
+                   .tile_pipelines = static_cast<bool>(made->tile_pipelines),
                    .stages = most_stages(options),
-                   .maps = made->warp_specialization
-                               ? static_cast<int>(made->warp_specialization->maps.size())
-                               : 0};
+                   .maps = 0};
+  made->mapping.maps = static_cast<int>(made->maps().size());
   for (bool fits = false; !fits;) {
     TESSERA_TRY(made->program, BlockLowering(*made).run());
     TESSERA_TRY(fits, fit(*made, options));

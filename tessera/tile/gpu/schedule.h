@@ -11,6 +11,7 @@
 #include "tessera/tile/gpu/block_program.h"
 #include "tessera/tile/gpu/planned_kernel.h"
 #include "tessera/tile/gpu/row_schedule.h"
+#include "tessera/tile/gpu/tile_pipelines.h"
 #include "tessera/tile/gpu/warp_specialization.h"
 #include "tessera/tile/passes/cut_rows.h"
 
@@ -59,8 +60,9 @@ struct BlockMapping {
   std::int64_t cached_bytes = 0;  // bytes of a row cached in shared memory between passes
   /// Whether the block is warp-specialized.
   bool warp_specialized = false;
-  int stages = 0;  // pipeline stages of loops; fewer than 2: no prefetching
-  int maps = 0;    // number of TMA tensor maps: the last parameters
+  bool tile_pipelines = false;  // with a pipeline for each view
+  int stages = 0;               // pipeline stages of loops; fewer than 2: no prefetching
+  int maps = 0;                 // number of TMA tensor maps: the last parameters
   /// Whether a parameter after the kernel's own is the number of programs along axis 0.
   bool has_program_count() const {
     return programs > 1 || coarsening > 1 || persistent || warp_specialized;
@@ -84,6 +86,7 @@ struct ScheduledKernel {
   std::optional<Plan> plan = {};
   std::optional<PlannedKernel> planned = {};
   Decision<WarpSpecialization> warp_specialization = DeclineReason{"no matmul"};
+  Decision<TilePipelines> tile_pipelines = DeclineReason{"not requested"};
   BlockMapping mapping = {};
   std::set<ValueId> constants = {};  // parameters that are views of memory which no kernel writes
   int registers = 0;                 // maximum number per thread, for occupancy; 0: no limit
@@ -92,6 +95,8 @@ struct ScheduledKernel {
 
   /// Threads per block.
   int threads() const;
+  /// Tensor maps of its producers.
+  std::vector<runtime::cuda::TensorMap> maps() const;
 };
 
 /// Makes the schedule of a kernel, down to the program of its blocks, as `Kernel::block` requests

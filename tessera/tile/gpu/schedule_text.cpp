@@ -48,8 +48,9 @@ class Remarker {
 
  private:
   std::vector<WarpSpecialization::Early> early_loads() const {
-    return scheduled_.mapping.warp_specialized ? scheduled_.warp_specialization->early
-                                               : std::vector<WarpSpecialization::Early>{};
+    return scheduled_.warp_specialization && scheduled_.mapping.warp_specialized
+               ? scheduled_.warp_specialization->early
+               : std::vector<WarpSpecialization::Early>{};
   }
 
   void add(OpId id, const std::string& remark) {
@@ -97,6 +98,13 @@ class Remarker {
 
   std::string specialization_text() const {
     if (scheduled_.mapping.rows) return {};
+    if (scheduled_.mapping.tile_pipelines) {
+      std::string text;
+      for (const TilePipeline& pipeline : scheduled_.tile_pipelines->pipelines)
+        text += fmt::format("// a pipeline of {} stages of {} bytes, filled by TMA\n",
+                            pipeline.count, pipeline.stage_bytes());
+      return text;
+    }
     if (!scheduled_.warp_specialization)
       return fmt::format("// no warp specialization: {}\n",
                          scheduled_.warp_specialization.why_not());
@@ -156,6 +164,7 @@ class Remarker {
   std::string pipeline_text(const LoopPipeline& pipeline, OpId loop) const {
     const BlockMapping& mapping = scheduled_.mapping;
     std::string text = fmt::format("{} stages of {} bytes", mapping.stages, pipeline.bytes);
+    if (mapping.tile_pipelines) return "operands are in pipelines";
     if (!mapping.warp_specialized || scheduled_.warp_specialization->loop != loop) {
       text += ", prefetched by all threads";
     } else {

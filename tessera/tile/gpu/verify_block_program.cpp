@@ -83,6 +83,11 @@ class FieldVerifier {
     check_room(name, stages.offset, stages.count * stages.pipeline.bytes);
     fields(stages, *this);
   }
+  void check(std::string_view name, const TilePipeline& pipeline) {
+    if (pipeline.loads.empty()) return fail(fmt::format("{}: no loads", name));
+    check_room(name, pipeline.offset, pipeline.count * pipeline.stage_bytes());
+    fields(pipeline, *this);
+  }
   void check(std::string_view name, const PrefetchBuffer& buffer) {
     check_room(name, buffer.offset, buffer.slot);
   }
