@@ -101,6 +101,7 @@ struct Machine {
   std::size_t current = 0;
   bool is_dependent = false;                                       // the grid before may still run
   std::vector<std::pair<std::uint64_t, std::uint64_t>> constants;  // memory that no grid writes
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> memory;     // that there is, by bounds
   bool eager = false;                         // copies happen as early as they may
   bool is_shared_block = false;               // warps run programs of their own
   std::map<std::uint64_t, Meeting> meetings;  // by address
@@ -295,6 +296,18 @@ void check_awaited(const Fiber& fiber, std::uint64_t address) {
     machine->problem = "global memory is accessed before grids are awaited";
 }
 
+/// Whether an access of global memory is to an argument, or to a table. Reads may be of whole
+/// chunks of 16 bytes, which unaligned vectors are combined from.
+bool is_in_memory(std::uint64_t address, std::uint64_t bytes, bool writes) {
+  constexpr std::uint64_t kChunk = 16;
+  return std::ranges::any_of(machine->memory, [&](const auto& range) {
+    const auto [begin, end] = range;
+    if (writes) return address >= begin && address + bytes <= end;
+    return address >= begin / kChunk * kChunk &&
+           address + bytes <= (end + kChunk - 1) / kChunk * kChunk;
+  });
+}
+
 void finish(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
     std::memset(copy.to, 0, copy.room);
@@ -331,6 +344,10 @@ std::vector<Copy> box_at(const Map& map, std::uint64_t to, const std::uint64_t* 
       inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.shape.extents[axis]);
       from +=
           static_cast<std::uint64_t>(at) * (axis == 0 ? map.width : map.shape.strides[axis - 1]);
+    }
+    if (inside && !is_in_memory(from, map.width, false)) {
+      machine->problem = "a box is copied from outside of memory";
+      return {};
     }
     std::uint64_t at = to + number * map.width;
     at ^= (at >> 7 & (panel / 16 - 1)) << 4;
@@ -394,6 +411,10 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     if (bytes < 0 || bytes > 16 || arguments[0] % 16 != 0 || arguments[1] % 16 != 0)
       machine->problem = "a misaligned copy";
     if (bytes > 0) check_awaited(fiber, arguments[1]);
+    if (bytes > 0 && !is_in_memory(arguments[1], as<std::uint32_t>(word_of(bytes)), false)) {
+      machine->problem = "a chunk is copied from outside of memory";
+      return true;
+    }
     fiber.open.push_back({as<char*>(arguments[0]), as<const char*>(arguments[1]), bytes});
     if (machine->eager) finish(fiber.open);
   } else if (has("commit.group")) {
@@ -469,8 +490,12 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
 /// threads are not reported: they may write the same value.
 void access(std::uint64_t address, std::uint32_t bytes, bool writes, bool is_global) {
   if (is_global) check_awaited(machine->fibers[machine->current], writes ? 0 : address);
-  if (std::has_single_bit(bytes) && address % bytes != 0) {
-    machine->problem = fmt::format("{} bytes at {:#x}: a misaligned access", bytes, address);
+  const bool is_misaligned = std::has_single_bit(bytes) && address % bytes != 0;
+  if (is_misaligned || (is_global && !is_in_memory(address, bytes, writes))) {
+    machine->problem =
+        is_misaligned
+            ? fmt::format("{} bytes at {:#x}: a misaligned access", bytes, address)
+            : fmt::format("{} bytes are {} outside of memory", bytes, writes ? "written" : "read");
     machine->fibers[machine->current].wait = Wait::Done;  // the access itself could crash
     swapcontext(&machine->fibers[machine->current].context, &machine->scheduler);
   }
@@ -806,6 +831,25 @@ _Float16 double_to_bf16(double x) {
   return std::bit_cast<_Float16>(to_bfloat16(static_cast<float>(x)).bits);
 }
 
+/// Bounds of the memory that an argument names: of a view, which may have negative strides, that of
+/// its elements.
+std::pair<std::uint64_t, std::uint64_t> bounds_of(const tile::Argument& argument) {
+  std::int64_t low = 0, high = argument.bytes;
+  if (argument.type.is_view()) {
+    const std::int64_t width = byte_width(argument.type.dtype);
+    high = width;
+    for (std::size_t i = 0; i < argument.type.shape.size(); ++i) {
+      const std::int64_t extent = argument.type.shape[i],
+                         last = (extent - 1) * argument.type.strides[i] * width;
+      if (extent == 0) return {};
+      (last < 0 ? low : high) += last;
+    }
+  }
+  high = std::max(high, argument.bytes);
+  const auto at = reinterpret_cast<std::uint64_t>(argument.data);
+  return {at + static_cast<std::uint64_t>(low), at + static_cast<std::uint64_t>(high)};
+}
+
 Diagnostic problem_of(llvm::Error error) {
   return Diagnostic{.id = "emulator", .message = llvm::toString(std::move(error))};
 }
@@ -844,7 +888,10 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
     auto table = (*jit)->lookup(name);
     if (!table) return problem_of(table.takeError());
     state.constants.emplace_back(table->getValue(), table->getValue() + bytes);
+    state.memory.push_back(state.constants.back());
   }
+  for (const tile::Argument& argument : arguments)
+    if (!argument.type.is_number()) state.memory.push_back(bounds_of(argument));
 
   std::vector<std::uint64_t> words = tile::words_of(arguments);
   words.push_back(static_cast<std::uint64_t>(grid[0]));  // read where blocks have several programs
