@@ -83,10 +83,13 @@ std::vector<ScoreTile> block_tiles(const AttentionForm& form) {
 }
 
 /// The tile for two consumer warpgroups of 64 rows each: accumulators of both matmuls and the
-/// weights between them fill the registers.
+/// weights between them fill the registers. The loop over few tiles would have one iteration, which
+/// compilers move into the code around it: ptxas then spills.
 ScoreTile overlapped_tile(const AttentionForm& form) {
-  const std::int64_t width = form.extents[static_cast<std::size_t>(form.width)];
-  return {128, width <= 128 ? 128 : 64};
+  constexpr std::int64_t kMany = 128, kFew = 64, kLeastTiles = 3;
+  const std::int64_t width = form.extents[static_cast<std::size_t>(form.width)],
+                     keys = form.extents[static_cast<std::size_t>(form.key)];
+  return {128, width <= 128 && keys >= kLeastTiles * kMany ? kMany : kFew};
 }
 
 /// Rows of the smallest tile of a thread block: those of an instruction of tensor cores.

@@ -459,6 +459,8 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
         machine->problem = "a sum is read before its product is done";
       results[i] = sum != nullptr ? word_of(sum->value) : arguments[i];
     }
+  } else if (has("thread.pin")) {
+    results[0] = arguments[0];
   } else if (has("wgmma.pin")) {
     std::copy_n(arguments, std::stoul(name.substr(name.find("pin.") + 4)), results);
   } else if (has("grid.await")) {

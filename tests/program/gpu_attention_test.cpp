@@ -1,7 +1,11 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -116,10 +120,76 @@ TEST(SlowGpuAttention, WithMasks) {
                        {.queries = 256, .keys = 384, .width = 64, .mask = mask}});
 }
 
+// Rows of masks that are not aligned are loaded element by element, for which registers are short.
+TEST(GpuAttention, WithMasksThatAreNotAligned) {
+  const CompileReport report =
+      expect_right({.queries = 70, .keys = 396, .width = 64, .mask = "added"});
+  EXPECT_FALSE(is_overlapped(report));
+}
+
+// A loop over one tile would be none.
+TEST(GpuAttention, ToFewKeysHasSmallTiles) {
+  const CompileReport report = expect_right({.queries = 70, .keys = 270, .width = 80});
+  EXPECT_TRUE(std::ranges::any_of(report.steps, [](const auto& step) {
+    return step.strategy == "attention, overlapped, 128 x 64";
+  }));
+}
+
 TEST(SlowGpuAttention, OfValuesOfAnotherWidth) {
   expect_overlapped({{.width = 192, .values = 128, .is_causal = true},
                      {.queries = 70, .width = 64, .values = 160},
                      {.queries = 70, .width = 128, .values = 32}});
+}
+
+/// The assembler of a CUDA toolkit: the one that TESSERA_PTXAS names, or that is on the path.
+std::string assembler() {
+  const char* named = std::getenv("TESSERA_PTXAS");
+  return named != nullptr                                       ? named
+         : std::system("ptxas --version > /dev/null 2>&1") == 0 ? "ptxas"
+                                                                : "";
+}
+
+/// What ptxas says of a kernel.
+std::string assembled(const std::string& ptxas, const char* ptx) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "attention";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "kernel.ptx") << ptx;
+  const std::string command =
+      fmt::format("'{0}' -arch=sm_90a -v -o '{1}/kernel.cubin' '{1}/kernel.ptx' > '{1}/log' 2>&1",
+                  ptxas, folder.string());
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::ifstream log(folder / "log");
+  return {std::istreambuf_iterator<char>(log), {}};
+}
+
+// Kernels with producers are whole programs, which must not use local memory (Device::load).
+TEST(SlowGpuAttention, KernelsThatAreWholeDoNotSpill) {
+  const std::string ptxas = assembler();
+  if (ptxas.empty()) GTEST_SKIP() << "no ptxas on the path";
+  int whole = 0;
+  for (const Attention& c : std::vector<Attention>{
+           {.queries = 8192, .keys = 270, .width = 64, .heads = 7, .kv_heads = 7, .dtype = "bf16"},
+           {.queries = 8192, .keys = 270, .width = 80},
+           {.queries = 2048, .keys = 2048, .width = 128, .is_causal = true},
+           {.queries = 4096, .keys = 4096, .width = 96, .heads = 3, .kv_heads = 3},
+           {.queries = 1500, .keys = 1500, .width = 64, .mask = "added"},
+           {.queries = 1500, .keys = 1504, .width = 64, .mask = "added"},
+           {.queries = 1500, .keys = 1500, .width = 256, .is_causal = true}}) {
+    SCOPED_TRACE(text_of(c));
+    const auto optimized = passes::optimize(testing::parsed(text_of(c)), {});
+    ASSERT_TRUE(optimized);
+    const auto compiled = compile(optimized->graph, {.machine = machine::cuda()});
+    ASSERT_TRUE(compiled) << to_string(compiled.error());
+    const runtime::Program& program = compiled->program;
+    for (const runtime::Program::Kernel& kernel : program.kernels) {
+      if (!kernel.is_whole) continue;
+      ++whole;
+      const std::string log =
+          assembled(ptxas, reinterpret_cast<const char*>(program.image.data() + kernel.entry));
+      EXPECT_THAT(log, ::testing::HasSubstr(" 0 bytes stack frame, 0 bytes spill stores"));
+    }
+  }
+  EXPECT_EQ(whole, 6);
 }
 
 }  // namespace

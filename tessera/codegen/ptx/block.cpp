@@ -25,7 +25,7 @@ Block::Block(llvm::Function& function, int threads, std::optional<std::int64_t> 
     thread_ = ir.CreateAnd(thread_, i32((1 << kLaneBits) - 1));
     if (*own_bytes > 0) own_ = ir.CreateMul(which_, i32(*own_bytes));
   }
-  entry_end_ = ir.CreateBr(start);
+  entry_end_ = coordinates_end_ = ir.CreateBr(start);
   ir.SetInsertPoint(start);
   auto* bytes = llvm::ArrayType::get(ir.getInt8Ty(), 0);
   memory_ = new llvm::GlobalVariable(module(), bytes, false, llvm::GlobalValue::ExternalLinkage,
@@ -64,7 +64,7 @@ llvm::Value* Block::coordinate(const Layout& layout, int axis, int from_bit) {
   llvm::Value*& known = coordinates_[{layout, {axis, from_bit}}];
   if (known != nullptr) return known;
   const llvm::IRBuilderBase::InsertPointGuard guard(ir);
-  ir.SetInsertPoint(entry_end_);
+  ir.SetInsertPoint(coordinates_end_);
   llvm::Value* sum = nullptr;
   const std::vector<IndexBit>& bits = layout.thread_bits();
   for (std::size_t i = static_cast<std::size_t>(from_bit); i < bits.size();) {
@@ -144,8 +144,17 @@ void Block::barrier() {
   }
 }
 
+void Block::renew_thread() {
+  thread_ = special("thread.pin", {thread_}, ir.getInt32Ty());
+  llvm::BasicBlock* next = block("renewed");
+  coordinates_end_ = ir.CreateBr(next);
+  ir.SetInsertPoint(next);
+  coordinates_.clear();
+}
+
 void Block::restrict_to(const ThreadGroups& of) {
   const llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  coordinates_end_ = entry_end_;
   ir.SetInsertPoint(entry_end_);
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
   if (of.first > 0) thread_ = ir.CreateSub(thread_, i32(of.first));

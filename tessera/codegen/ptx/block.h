@@ -43,6 +43,10 @@ class Block {
   llvm::Type* element(DType dtype);
 
   llvm::Value* thread() const { return thread_; }
+  /// At the beginning of an iteration of a loop over programs: what follows from the thread index
+  /// is computed in each of them. Compilers would compute it before the loop and keep it in
+  /// registers.
+  void renew_thread();
   /// Index of the block's program that this thread runs; null: there is one.
   llvm::Value* which() const { return which_; }
   /// Bits [from, from + count) of the thread index.
@@ -156,6 +160,7 @@ class Block {
 
   llvm::Function* function_;
   llvm::Instruction* entry_end_;  // insertion point for computations that are done once
+  llvm::Instruction* coordinates_end_ = nullptr;  // and for those of the thread index
   llvm::GlobalVariable* memory_;
   llvm::Value *thread_, *which_ = nullptr;
   llvm::Value *group_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;

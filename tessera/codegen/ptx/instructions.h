@@ -38,6 +38,7 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///                                bytes at an mbarrier
 ///   grid.await()                 waits until the grids that this one depends on are complete
 ///   grid.launch_dependents()     lets the blocks of the next grid be scheduled
+///   thread.pin(thread) -> thread the same number, which is not known to be
 ///   div.full(x, y) -> x / y      of f32, within 2 ulp over the whole range
 constexpr const char* kSpecial = "tessera.";
 

@@ -200,6 +200,7 @@ void TilePipelineWriter::in_rounds(const ProgramRange& programs, const tile::gpu
   ir_.CreateCondBr(ir_.CreateICmpSLT(program, programs.count), inside, after);
   ir_.SetInsertPoint(inside);
   values_.program = program;
+  block_.renew_thread();
   bodies_.write(body);
   values_.program = nullptr;
   llvm::Value* further = ir_.CreateLoad(ir_.getInt64Ty(), step);

@@ -112,10 +112,51 @@ class LiveRanges {
   int position_ = 0;
 };
 
+/// Whether the vectors of a load are aligned wherever their rows begin, if the view is.
+bool is_aligned(const PlannedKernel& planned, const Operation& load) {
+  const Type& view = planned.type(load.in[0]);
+  const int run = run_of(view, planned.plan.access(load), planned.type(load.out[0]).shape),
+            contiguous = contiguous_axis(view);
+  bool aligned = run > 1;
+  for (int axis = 0; axis < view.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    aligned = aligned && (axis == contiguous || view.shape[at] == 1 || view.strides[at] % run == 0);
+  }
+  return aligned;
+}
+
+bool is_long(Function function) {
+  switch (function) {
+    case Function::Log:
+    case Function::Log2:
+    case Function::Sin:
+    case Function::Cos:
+    case Function::Tanh:
+    case Function::Erf:
+    case Function::Sigmoid:
+    case Function::Pow: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 int register_pressure(const PlannedKernel& planned, int stages, const std::set<OpId>& staged) {
   return LiveRanges(planned, stages, staged).most();
+}
+
+int more_registers(const PlannedKernel& planned, const std::set<OpId>& staged) {
+  constexpr int kOnTheWay = 24;
+  int addresses = 0, on_the_way = 0;
+  const Kernel& kernel = planned.kernel;
+  for_each_op(kernel, kernel.body, [&](OpId id) {
+    const Operation& op = kernel.ops[id];
+    if (op.code == Code::Vload && !staged.contains(id) && !is_aligned(planned, op))
+      addresses = std::max(addresses, planned.plan.access(op).registers());
+    if (op.code == Code::Map && planned.type(op.out[0]).shape.size() > 1 && is_long(op.function))
+      on_the_way = kOnTheWay;
+  });
+  return addresses + on_the_way;
 }
 
 }  // namespace tessera::tile::gpu

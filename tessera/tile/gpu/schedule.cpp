@@ -148,8 +148,9 @@ Expected<Done> check_request(const ScheduledKernel& scheduled) {
   if (scheduled.mapping.tile_pipelines)
     for (const TilePipeline& pipeline : scheduled.tile_pipelines->pipelines)
       for (const StagedOperand& load : pipeline.loads) staged.insert(load.load);
-  const int needed =
-      register_pressure(*scheduled.planned, scheduled.mapping.stages, staged) + kAddresses;
+  int needed = register_pressure(*scheduled.planned, scheduled.mapping.stages, staged) + kAddresses;
+  // Such a kernel must not spill: it is loaded as a whole program.
+  if (scheduled.mapping.tile_pipelines) needed += more_registers(*scheduled.planned, staged);
   if (needed > most)
     return illegal_request(scheduled,
                            fmt::format("a thread needs {} registers of {}", needed, most));
