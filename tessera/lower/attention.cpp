@@ -92,6 +92,11 @@ ScoreTile overlapped_tile(const AttentionForm& form) {
   return {128, width <= 128 && keys >= kLeastTiles * kMany ? kMany : kFew};
 }
 
+bool is_overlapped_tile(const ScoreTile& tile, const AttentionForm& form) {
+  const ScoreTile overlapped = overlapped_tile(form);
+  return tile.rows == overlapped.rows && tile.keys == overlapped.keys;
+}
+
 /// Rows of the smallest tile of a thread block: those of an instruction of tensor cores.
 constexpr std::int64_t kLeastBlockRows = 16;
 
@@ -143,7 +148,9 @@ Expected<Done> check(const AttentionSchedule& schedule, const AttentionForm& for
   std::int64_t most = rows == 1 ? 1 : rows + 3;  // multiples of 4
   if (traits_of(machine).tiles_by_thread_blocks() && form.row >= 0)
     most = std::max({most, kLeastBlockRows, 2 * rows - 1});
-  if (schedule.rows < 1 || schedule.rows > most)
+  const bool is_overlapped = traits_of(machine).tiles_by_thread_blocks() &&
+                             is_overlapped_tile({schedule.rows, schedule.keys}, form);
+  if (schedule.rows < 1 || (schedule.rows > most && !is_overlapped))
     return illegal_schedule("the tile of rows is out of range");
   if (schedule.keys < 0 || (schedule.keys == 0 && keys > kMostKeys))
     return illegal_schedule("the tile of keys is out of range");
@@ -216,7 +223,10 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
     TESSERA_TRY_DONE(check(schedule, *form, machine));
     if (schedule.keys == 0) return lowering.at_once(schedule.rows);
     if (!online) return illegal_schedule("the softmax cannot be computed over tiles of keys");
-    return lowering.online(*online, {schedule.rows, schedule.keys});
+    const ScoreTile tile{schedule.rows, schedule.keys};
+    if (blocks && keys > kMostKeysAtOnce && is_overlapped_tile(tile, *form))
+      if (Attempt attempt = lowering.overlapped(*online, tile)) return attempt;
+    return lowering.online(*online, tile);
   }
   if (online) {
     if (blocks && keys > kMostKeysAtOnce) {

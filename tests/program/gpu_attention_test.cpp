@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,6 +140,24 @@ TEST(SlowGpuAttention, OfValuesOfAnotherWidth) {
   expect_overlapped({{.width = 192, .values = 128, .is_causal = true},
                      {.queries = 70, .width = 64, .values = 160},
                      {.queries = 70, .width = 128, .values = 32}});
+}
+
+TEST(GpuAttention, GivenDefaultsAreTheSameProgram) {
+  for (const Attention& c : std::vector<Attention>{{.queries = 300, .keys = 400, .width = 64},
+                                                   {.queries = 40, .keys = 270, .width = 128}}) {
+    const Graph graph = testing::parsed(text_of(c));
+    const auto usual = compile(graph, {.machine = machine::cuda()});
+    ASSERT_TRUE(usual) << to_string(usual.error());
+    EXPECT_TRUE(is_overlapped(usual->report));
+    auto book = std::make_shared<ScheduleBook>();
+    for (const CompileReport::Step& step : usual->report.steps)
+      if (step.group != nullptr && step.group->made->schedule)
+        book->entries[step.group->key] = {*step.group->made->schedule, ""};
+    const auto again = compile(graph, {.machine = machine::cuda(), .schedules = book});
+    ASSERT_TRUE(again) << to_string(again.error());
+    EXPECT_TRUE(again->report.illegal_schedules.empty());
+    EXPECT_TRUE(std::ranges::equal(usual->program.image.view(), again->program.image.view()));
+  }
 }
 
 /// The assembler of a CUDA toolkit: the one that TESSERA_PTXAS names, or that is on the path.
