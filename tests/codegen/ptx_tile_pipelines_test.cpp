@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
 
 #include "tests/codegen/ptx_expect.h"
 
@@ -57,6 +59,16 @@ TEST(PtxTilePipelines, ProducersHave64RegistersAndConsumersTheRest) {
   const std::string text = ptx_text(two_matmuls(), kPipelines);
   EXPECT_THAT(text, HasSubstr("setmaxnreg.dec.sync.aligned.u32 64"));
   EXPECT_THAT(text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 216"));
+}
+
+// Compilers cannot compute what follows from the thread index before the loop over programs.
+TEST(PtxTilePipelines, ThreadIndicesAreRenewedForEachProgram) {
+  llvm::LLVMContext context;
+  const auto made = ptx_module_of(*two_matmuls(), context, kPipelines);
+  ASSERT_TRUE(made) << to_string(made.error());
+  const llvm::Function* pin = made->module->getFunction("tessera.thread.pin");
+  ASSERT_NE(pin, nullptr);
+  EXPECT_EQ(pin->getNumUses(), 2U);  // in producers and in consumers
 }
 
 }  // namespace
