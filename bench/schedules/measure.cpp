@@ -1,8 +1,8 @@
 /// Measures schedules of contractions with shapes that are drawn by a seed, as data for learned
 /// cost models (tools/train-cost-model).
 ///
-///   tessera_schedule_measurements measure TABLE --seed 1 --shapes 100 [--candidates 32] [--passes
-///   1]
+///   tessera_schedule_measurements measure TABLE [--target cuda] --seed 1 --shapes 100
+///   [--candidates 32] [--passes 1] [--seconds 0] [--gpu-lock FILE]
 ///       appends a line for each candidate: SHAPE | SCHEDULE | ratio to the default | default in
 ///       us; times are minima over the passes
 ///   tessera_schedule_measurements repeat TABLE --from TABLE [--passes 1]
@@ -27,136 +27,46 @@
 #include <set>
 #include <sstream>
 
-#include "tessera/expr/text.h"
+#include "bench/schedules/shapes.h"
 #include "tessera/lower/cost_model.h"
 #include "tessera/lower/schedule_features.h"
-#include "tessera/support/rng.h"
+#include "tessera/program/plan.h"
+#include "tessera/support/stopwatch.h"
 #include "tessera/tune/process_meter.h"
 
 namespace tessera {
 namespace {
 
-/// Contraction as it occurs in models: a convolution of NHWC images with packed weights, or a
-/// matmul.
-struct ContractionShape {
-  std::string kind = "conv";  // conv, matmul, batched
-  std::int64_t n = 1, h = 1, w = 1, c = 1, f = 1, window = 1, stride = 1;
-  std::string epilogue = "none";  // none, relu, residual, gelu
+struct Options {
+  ShapeFamily family = cpu_shapes();
+  std::uint64_t seed = 1;
+  std::string from = {}, gpu_lock = {};
+  std::size_t shapes = 100, candidates = 32, passes = 1;
+  double seconds = 0;  // after which no other shape is begun; 0: no limit
 
-  std::string text() const {
-    return fmt::format("{} {} {} {} {} {} {} {} {}", kind, n, h, w, c, f, window, stride, epilogue);
-  }
-  static ContractionShape parse(const std::string& text) {
-    std::istringstream in(text);
-    ContractionShape s;
-    in >> s.kind >> s.n >> s.h >> s.w >> s.c >> s.f >> s.window >> s.stride >> s.epilogue;
-    return s;
-  }
-  double work() const {
-    return static_cast<double>(n * h * w) * static_cast<double>(c * f * window * window);
-  }
+  const program::CompileOptions& code() const { return family.code; }
+  const machine::Machine& machine() const { return family.code.machine; }
+  lower::GroupOptions lowering() const { return program::lowerings_for(family.code).options(); }
 };
 
-std::int64_t log_uniform(Rng& rng, double low, double high, std::int64_t unit) {
-  const double x = std::exp(std::log(low) + rng.uniform() * std::log(high / low));
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(x / static_cast<double>(unit) + 0.5)) *
-         unit;
+bool is_contraction(const lower::GroupSchedule& schedule) {
+  return std::holds_alternative<lower::ContractionSchedule>(schedule) ||
+         std::holds_alternative<lower::WinogradSchedule>(schedule) ||
+         std::holds_alternative<lower::BlockContractionSchedule>(schedule);
 }
 
-template <class T>
-T one_of(Rng& rng, std::initializer_list<T> values) {
-  return values.begin()[rng.below(values.size())];
-}
-
-/// Shapes from 1 to 400 million multiply-adds.
-ContractionShape draw(Rng& rng) {
-  while (true) {
-    ContractionShape s;
-    s.epilogue = one_of<std::string>(rng, {"none", "relu", "relu", "residual", "gelu"});
-    const std::uint64_t kind = rng.below(10);
-    if (kind < 7) {
-      s.window = one_of<std::int64_t>(rng, {1, 1, 1, 3, 3, 3, 5, 7});
-      s.stride = rng.below(4) == 0 ? 2 : 1;
-      s.n = rng.below(6) == 0 ? one_of<std::int64_t>(rng, {2, 4}) : 1;
-      s.h = s.w = log_uniform(rng, 5, 120, 1);
-      if (rng.below(5) == 0) s.w = log_uniform(rng, 5, 120, 1);
-      s.c = rng.below(8) == 0 ? one_of<std::int64_t>(rng, {3, 4, 8})
-                              : log_uniform(rng, 16, 1024, rng.below(2) == 0 ? 16 : 8);
-      s.f = log_uniform(rng, 16, 1024, rng.below(2) == 0 ? 16 : 8);
-    } else {
-      s.kind = kind < 9 ? "matmul" : "batched";
-      s.n = s.kind == "batched" ? log_uniform(rng, 2, 24, 1) : 1;
-      s.h = 1;
-      s.w = log_uniform(rng, 1, 1024, 1);
-      s.c = log_uniform(rng, 16, 3072, 8);
-      s.f = log_uniform(rng, 16, 3072, 8);
-    }
-    if (s.work() >= 1e6 && s.work() <= 4e8) return s;
-  }
-}
-
-Expected<lower::Group> group_of(const ContractionShape& s) {
-  const std::string sum =
-      s.kind == "conv"
-          ? fmt::format(
-                "(sum(c: {}, r: {}, s: {}) {{ (a[n, {} * y + r - {}, {} * x + s - {}, c] else 0.0) "
-                "* b[f, c, r, s] }})",
-                s.c, s.window, s.window, s.stride, s.window / 2, s.stride, s.window / 2)
-      : s.kind == "matmul" ? fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[c, f] }})", s.c)
-                           : fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[n, c, f] }})", s.c);
-  const std::int64_t in_h = s.kind == "conv" ? (s.h - 1) * s.stride + 1 : s.h,
-                     in_w = s.kind == "conv" ? (s.w - 1) * s.stride + 1 : s.w;
-  std::vector<Operand> inputs = {{"a", DType::F32, {s.n, in_h, in_w, s.c}}};
-  if (s.kind == "conv") inputs.push_back({"b", DType::F32, {s.f, s.c, s.window, s.window}});
-  if (s.kind == "matmul") inputs.push_back({"b", DType::F32, {s.c, s.f}});
-  if (s.kind == "batched") inputs.push_back({"b", DType::F32, {s.n, s.c, s.f}});
-  std::string value = sum;
-  if (s.epilogue != "none") {
-    inputs.push_back({"bias", DType::F32, {s.f}});
-    value = sum + " + bias[f]";
-  }
-  if (s.epilogue == "residual") {
-    inputs.push_back({"more", DType::F32, {s.n, s.h, s.w, s.f}});
-    value = "max(" + value + " + more[n, y, x, f], 0.0)";
-  }
-  if (s.epilogue == "relu") value = "max(" + value + ", 0.0)";
-  if (s.epilogue == "gelu") value = "(" + value + ") * tanh(" + value + ")";
-  std::string operands;
-  for (const Operand& input : inputs) {
-    std::vector<std::string> dims;
-    for (const Dim& dim : input.shape) dims.push_back(dim.to_string());
-    operands += fmt::format("{}{}: f32[{}]", operands.empty() ? "" : ", ", input.name,
-                            fmt::join(dims, ", "));
-  }
-  TESSERA_TRY(
-      const Definition definition,
-      parse_definition(fmt::format("define({}) {{ out: f32[n: {}, y: {}, x: {}, f: {}] = {} }}",
-                                   operands, s.n, s.h, s.w, s.f, value)));
-  lower::Group group{.results = {"out"}};
-  TESSERA_TRY(group.stages, tile::then({}, definition, inputs));
-  if (s.kind != "batched") group.weights = {"b", "bias"};
-  return group;
-}
-
-machine::Machine one_core() {
-  machine::Machine machine = machine::host();
-  machine.cores = 1;
-  return machine;
-}
-
-Expected<tune::GroupTask> task_of(const ContractionShape& shape,
+Expected<tune::GroupTask> task_of(const ContractionShape& shape, const Options& options,
                                   const std::vector<lower::GroupSchedule>& others = {}) {
   tune::GroupTask task;
   task.key = task.what = shape.text();
-  TESSERA_TRY(task.group, group_of(shape));
-  TESSERA_TRY(const lower::GroupCode code, lower::lower_group(task.group, one_core()));
+  TESSERA_TRY(task.group, options.family.group(shape, options.code()));
+  TESSERA_TRY(const lower::GroupCode code,
+              lower::lower_group(task.group, options.machine(), options.lowering()));
   if (!code.schedule)
     return Diagnostic{.id = "no-schedule", .message = "the group has no schedule"};
-  auto space = lower::schedule_space(task.group, one_core(), {});
-  std::erase_if(space, [](const lower::ScheduleCandidate& one) {
-    return !std::holds_alternative<lower::ContractionSchedule>(one.schedule) &&
-           !std::holds_alternative<lower::WinogradSchedule>(one.schedule);
-  });
+  auto space = lower::schedule_space(task.group, options.machine(), options.lowering());
+  std::erase_if(space,
+                [](const lower::ScheduleCandidate& one) { return !is_contraction(one.schedule); });
   for (const lower::GroupSchedule& other : others)
     if (std::ranges::find(space, other, &lower::ScheduleCandidate::schedule) == space.end())
       space.push_back({other, 0});
@@ -166,11 +76,13 @@ Expected<tune::GroupTask> task_of(const ContractionShape& shape,
 
 /// Candidates to measure: those that the learned model predicts to be the fastest, where there is
 /// one, the lowest estimates of each strategy, and random ones, most of them from the better half.
-std::vector<std::size_t> sample(const tune::GroupTask& task, std::size_t count, Rng& rng) {
+std::vector<std::size_t> sample(const tune::GroupTask& task, const Options& options, Rng& rng) {
+  const std::size_t count = options.candidates;
   std::vector<std::vector<std::size_t>> strategies(2);
   std::vector<lower::ScheduleCandidate> space;
   for (std::size_t i = 0; i < task.schedules.size(); ++i) {
-    strategies[task.schedules[i].index() == 0 ? 0 : 1].push_back(i);
+    const bool is_winograd = std::holds_alternative<lower::WinogradSchedule>(task.schedules[i]);
+    strategies[is_winograd ? 1 : 0].push_back(i);
     space.push_back({task.schedules[i], task.space[i].cycles});
   }
   std::vector<std::size_t> chosen;
@@ -178,9 +90,11 @@ std::vector<std::size_t> sample(const tune::GroupTask& task, std::size_t count, 
     if (candidate != task.usual && std::ranges::find(chosen, candidate) == chosen.end())
       chosen.push_back(candidate);
   };
-  if (const auto analytic = lower::analytic_schedule(task.group, one_core(), {}))
+  if (const auto analytic =
+          lower::analytic_schedule(task.group, options.machine(), options.lowering()))
     if (const auto position = tune::position_of(task, lower::to_text(*analytic))) add(*position);
-  const auto times = lower::predicted_times(task.group, one_core(), {}, space);
+  const auto times =
+      lower::predicted_times(task.group, options.machine(), options.lowering(), space);
   std::vector<std::pair<double, std::size_t>> ranked;
   for (std::size_t i = 0; i < times.size(); ++i)
     if (times[i]) ranked.emplace_back(*times[i], i);
@@ -199,31 +113,33 @@ std::vector<std::size_t> sample(const tune::GroupTask& task, std::size_t count, 
   return chosen;
 }
 
-struct Options {
-  std::uint64_t seed = 1;
-  std::string from = {};
-  std::size_t shapes = 100, candidates = 32, passes = 1;
-};
+std::unique_ptr<tune::Meter> meter_of(std::span<const tune::GroupTask> tasks,
+                                      const Options& options) {
+  const bool is_gpu = options.machine().is_gpu();
+  tune::ProcessMeterOptions how{.code = options.code(),
+                                .seconds_per_candidate = is_gpu ? 0.008 : 0.015,
+                                .timeout_seconds = 60,
+                                .weight_bytes = is_gpu ? 32 << 20 : 8 << 20,
+                                .gpu_lock = options.gpu_lock};
+  how.code.threads = 1;
+  return tune::process_meter(tasks, std::move(how));
+}
 
 /// Least times of the default and of candidates over all batches and passes.
 struct ShapeTimes {
   double usual = std::numeric_limits<double>::infinity();
   std::vector<double> seconds = {};  // infinite: it could not be measured
 };
-ShapeTimes measured(const tune::GroupTask& task, const std::vector<std::size_t>& candidates,
-                    std::size_t passes) {
-  constexpr std::size_t kBatch = 8;
-  const auto meter =
-      tune::process_meter(std::span(&task, 1), {.code = {.machine = one_core(), .threads = 1},
-                                                .seconds_per_candidate = 0.015,
-                                                .weight_bytes = 8 << 20});
+ShapeTimes measured(tune::Meter& meter, std::size_t task,
+                    const std::vector<std::size_t>& candidates, const Options& options) {
+  const std::size_t batch_size = options.machine().is_gpu() ? 16 : 8;
   ShapeTimes times;
   times.seconds.assign(candidates.size(), std::numeric_limits<double>::infinity());
-  for (std::size_t pass = 0; pass < passes; ++pass)
-    for (std::size_t first = 0; first < candidates.size(); first += kBatch) {
+  for (std::size_t pass = 0; pass < options.passes; ++pass)
+    for (std::size_t first = 0; first < candidates.size(); first += batch_size) {
       const std::span batch =
-          std::span(candidates).subspan(first, std::min(kBatch, candidates.size() - first));
-      const auto timings = meter->measure(0, batch, tune::Meter::Effort::Quick);
+          std::span(candidates).subspan(first, std::min(batch_size, candidates.size() - first));
+      const auto timings = meter.measure(task, batch, tune::Meter::Effort::Quick);
       for (std::size_t k = 0; k < batch.size(); ++k) {
         if (timings[k].status != tune::CandidateTiming::Status::Measured) continue;
         const cost::ScheduleTiming& t = timings[k].timing;
@@ -272,13 +188,14 @@ int repeat(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
   for (const auto& [shape, schedules] : candidates_of(options.from)) {
-    const auto task = task_of(ContractionShape::parse(shape), schedules);
+    const auto task = task_of(ContractionShape::parse(shape), options, schedules);
     if (!task || known.contains(shape)) continue;
     std::vector<std::size_t> candidates;
     for (const lower::GroupSchedule& schedule : schedules)
       if (const auto position = tune::position_of(*task, lower::to_text(schedule)))
         if (*position != task->usual) candidates.push_back(*position);
-    print_times(out, *task, candidates, measured(*task, candidates, options.passes));
+    const auto meter = meter_of(std::span(&*task, 1), options);
+    print_times(out, *task, candidates, measured(*meter, 0, candidates, options));
     fmt::print(stderr, "{}\n", shape);
   }
   return 0;
@@ -288,40 +205,53 @@ int measure(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
   Rng rng(options.seed);
-  for (std::size_t i = 0; i < options.shapes; ++i) {
-    const ContractionShape shape = draw(rng);
-    Rng own(rng.next());
-    if (known.contains(shape.text())) continue;
-    const auto task = task_of(shape);
-    if (!task || task->space.size() < 4) continue;
-    const std::vector<std::size_t> candidates = sample(*task, options.candidates, own);
-    print_times(out, *task, candidates, measured(*task, candidates, options.passes));
-    fmt::print(stderr, "{} of {}: {}\n", i + 1, options.shapes, shape.text());
+  const Stopwatch watch;
+  const auto is_over = [&] { return options.seconds > 0 && watch.seconds() > options.seconds; };
+  for (std::size_t i = 0; i < options.shapes && !is_over();) {
+    // One meter for some shapes: its worker takes long to find a GPU.
+    constexpr std::size_t kShapesOfAMeter = 8;
+    std::vector<tune::GroupTask> tasks;
+    std::vector<std::vector<std::size_t>> candidates;
+    for (; tasks.size() < kShapesOfAMeter && i < options.shapes; ++i) {
+      const ContractionShape shape = options.family.draw(rng);
+      Rng own(rng.next());
+      if (known.contains(shape.text())) continue;
+      auto task = task_of(shape, options);
+      if (!task || task->space.size() < 4) continue;
+      candidates.push_back(sample(*task, options, own));
+      tasks.push_back(*std::move(task));
+    }
+    const auto meter = meter_of(tasks, options);
+    for (std::size_t k = 0; k < tasks.size() && !is_over(); ++k) {
+      print_times(out, tasks[k], candidates[k], measured(*meter, k, candidates[k], options));
+      fmt::print(stderr, "{} of {}: {}\n", i - tasks.size() + k + 1, options.shapes, tasks[k].key);
+    }
   }
   return 0;
 }
 
-int features(const std::string& table) {
+int features(const std::string& table, const Options& options) {
   std::ifstream in(table);
   std::string shape;
-  std::optional<lower::ScheduleFeatures> of;
+  std::unique_ptr<const lower::ScheduleFeatures> of;
   std::optional<lower::GroupSchedule> usual, analytic;
-  fmt::print("{}\n", fmt::join(lower::ScheduleFeatures::names(), " "));
+  fmt::print("{}\n", fmt::join(lower::schedule_feature_names(options.machine()), " "));
   for (std::string line; std::getline(in, line);) {
     const std::size_t a = line.find(" | "), b = line.find(" | ", a + 3),
                       c = line.find(" | ", b + 3);
     if (c == std::string::npos) continue;
     if (line.substr(0, a) != shape || !of) {
       shape = line.substr(0, a);
-      auto made = group_of(ContractionShape::parse(shape));
+      of.reset();
+      auto made = options.family.group(ContractionShape::parse(shape), options.code());
       if (!made) continue;
-      of = lower::ScheduleFeatures::of(*made, one_core(), {});
-      analytic = lower::analytic_schedule(*made, one_core(), {});
-      usual = lower::learned_schedule(*made, one_core(), {});
+      of = lower::schedule_features(*made, options.machine(), options.lowering());
+      analytic = lower::analytic_schedule(*made, options.machine(), options.lowering());
+      usual = lower::learned_schedule(*made, options.machine(), options.lowering());
       if (!usual) usual = analytic;
     }
     const auto schedule = lower::parse_group_schedule(line.substr(a + 3, b - a - 3));
-    if (!schedule || !of) continue;
+    if (!schedule || of == nullptr) continue;
     const bool is_usual = usual == *schedule, is_analytic = analytic == *schedule;
     if (const auto numbers = (*of)(*schedule))
       fmt::print("{} | {} | {}\n", line,
@@ -340,19 +270,25 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (args.size() < 2 || (args[0] != "measure" && args[0] != "repeat" && args[0] != "features")) {
     std::cerr << "usage: tessera_schedule_measurements measure|repeat|features TABLE [--seed N] "
-                 "[--shapes N] [--candidates N] [--passes N] [--from TABLE]\n";
+                 "[--shapes N] [--candidates N] [--passes N] [--from TABLE] [--target cuda] "
+                 "[--seconds N] [--gpu-lock FILE]\n";
     return 2;
   }
   tessera::Options options;
   for (std::size_t i = 2; i + 1 < args.size(); i += 2) {
-    if (args[i] == "--from") options.from = args[i + 1];
-    if (args[i] == "--from") continue;
-    const std::size_t number = std::stoull(args[i + 1]);
-    if (args[i] == "--seed") options.seed = number;
-    if (args[i] == "--shapes") options.shapes = number;
-    if (args[i] == "--candidates") options.candidates = number;
-    if (args[i] == "--passes") options.passes = number;
+    const std::string &name = args[i], &value = args[i + 1];
+    if (name == "--from") options.from = value;
+    if (name == "--gpu-lock") options.gpu_lock = value;
+    if (name == "--target" && value == "cuda") options.family = tessera::gpu_shapes();
+    if (name == "--from" || name == "--gpu-lock" || name == "--target") continue;
+    const std::size_t number = std::stoull(value);
+    if (name == "--seed") options.seed = number;
+    if (name == "--shapes") options.shapes = number;
+    if (name == "--candidates") options.candidates = number;
+    if (name == "--passes") options.passes = number;
+    if (name == "--seconds") options.seconds = static_cast<double>(number);
   }
   if (args[0] == "repeat") return tessera::repeat(args[1], options);
-  return args[0] == "measure" ? tessera::measure(args[1], options) : tessera::features(args[1]);
+  return args[0] == "measure" ? tessera::measure(args[1], options)
+                              : tessera::features(args[1], options);
 }

@@ -1,5 +1,9 @@
 #include "tessera/cost/schedule_timing.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -41,24 +45,42 @@ bool agree(std::span<const Datum> expected, std::span<const Datum> found) {
 /// Lowering that runs on the GPU, repeated.
 struct OnGpu {
   std::shared_ptr<runtime::Session> session;
-  std::vector<Datum> results = {};
+  std::vector<Datum> inputs = {}, results = {};
 };
 
 Expected<OnGpu> on_gpu(const lower::Group& group,
                        const std::shared_ptr<const lower::GroupCode>& code,
                        const program::RepeatOptions& options) {
   TESSERA_TRY(runtime::Program program, program::repeated_program(group, code, options));
-  std::vector<Datum> inputs;
+  OnGpu made;
   for (const runtime::ValueIndex input : program.inputs) {
     const runtime::Value& value = program.values[input];
-    inputs.push_back(program::random_tensor(value.dtype, value.shape));
+    made.inputs.push_back(program::random_tensor(value.dtype, value.shape));
   }
   TESSERA_TRY(const auto loaded, runtime::LoadedProgram::load(std::move(program)));
-  TESSERA_TRY(auto session, engine::make_session(loaded, {.cache = options.code.cache}));
-  OnGpu made{std::move(session)};
-  TESSERA_TRY(made.results, made.session->run(inputs));
+  TESSERA_TRY(made.session, engine::make_session(loaded, {.cache = options.code.cache}));
   return made;
 }
+
+/// Lock of a file while this lives; nothing for an empty path.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& path) {
+    if (path.empty()) return;
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ >= 0) static_cast<void>(::flock(file_, LOCK_EX));
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock() { unlock(); }
+  void unlock() {
+    if (file_ >= 0) ::close(file_);
+    file_ = -1;
+  }
+
+ private:
+  int file_ = -1;
+};
 
 Expected<std::vector<ScheduleTiming>> time_on_gpu(const lower::Group& group, Codes codes,
                                                   const TimingOptions& options) {
@@ -68,9 +90,13 @@ Expected<std::vector<ScheduleTiming>> time_on_gpu(const lower::Group& group, Cod
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   how.code.threads = 1;
   TESSERA_TRY(
-      const std::vector<OnGpu> all,
+      std::vector<OnGpu> all,
       in_parallel<OnGpu>(codes.size(), [&](std::size_t i) { return on_gpu(group, codes[i], how); },
                          {.threads = threads}));
+  FileLock lock(options.gpu_lock);
+  for (OnGpu& one : all) {
+    TESSERA_TRY(one.results, one.session->run(one.inputs));
+  }
   const auto milliseconds = [&](std::size_t i, int runs) -> Expected<double> {
     TESSERA_TRY(const std::optional<double> time, all[i].session->time_steps(runs));
     if (time) return *time;
@@ -93,6 +119,7 @@ Expected<std::vector<ScheduleTiming>> time_on_gpu(const lower::Group& group, Cod
       timings[i].best = block == 0 ? seconds : std::min(timings[i].best, seconds);
       timings[i].samples += runs[i] * kRepeats;
     }
+  lock.unlock();
   std::vector<ScheduleTiming> result = compared_timings(timings);
   for (std::size_t i = 1; i < all.size(); ++i)
     result[i].differs = !agree(all[0].results, all[i].results);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct TimingOptions {
   /// weights are read, as in a real program.
   std::int64_t weight_bytes = 0;
   int least_blocks = 3;
+  /// File that is locked while a GPU is used, so that several processes may compile at the same
+  /// time; empty: none.
+  std::filesystem::path gpu_lock = {};
 };
 
 /// Compiles units of a draft program and times them as they run in it: interleaved, inputs freshly

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "tessera/expr/walk.h"
+#include "tessera/lower/affine.h"
 #include "tessera/lower/axes.h"
 
 namespace tessera::lower {
@@ -23,6 +24,7 @@ struct CollapsePlan {
       into;                                              // two variables -> one; is it the first
   std::map<std::string, std::set<std::size_t>> dropped;  // axes of tensors
   std::int64_t extent = 1;                               // of what two become
+  AxisExtents plain = {};  // index variables; an index that is one of them is written as it
 };
 
 /// Rewrites an expression: removes or merges axes of its reads and reductions.
@@ -54,7 +56,7 @@ class Rewriting {
       const auto dropped = change_.dropped.find(read->operand);
       for (std::size_t i = 0; i < read->at.size(); ++i)
         if (dropped == change_.dropped.end() || !dropped->second.contains(i))
-          next.at.push_back((*this)(read->at[i]));
+          next.at.push_back(plain((*this)(read->at[i])));
       if (read->otherwise != nullptr)
         next.otherwise = std::make_shared<const Scalar>((*this)(*read->otherwise));
       return Scalar(Node(std::move(next)));
@@ -67,6 +69,17 @@ class Rewriting {
     if (const auto* component = std::get_if<node::Component>(&s.node()))
       return Scalar(Node(node::Component{folded(component->fold), component->index}));
     return s;
+  }
+
+  /// An index variable or a number, where an index is equal to one: x + r with r below 1 is x.
+  Scalar plain(const Scalar& index) const {
+    if (change_.plain.empty() || !std::holds_alternative<node::Apply>(index.node())) return index;
+    auto form = affine(index, change_.plain);
+    if (!form) return index;
+    *form = form->without([&](const std::string& axis) { return change_.plain.at(axis) == 1; });
+    if (form->is_constant()) return Scalar(form->base);
+    const bool is_one = form->base == 0 && form->terms.size() == 1 && form->terms[0].factor == 1;
+    return is_one ? index_of(form->terms[0].variable) : index;
   }
 
   std::shared_ptr<const Fold> folded(const std::shared_ptr<const Fold>& fold) {
@@ -125,6 +138,24 @@ std::map<std::string, Shape> shapes_of(const Stages& stages) {
     add(stage.name(), stage.output.shape());
   }
   return shapes;
+}
+
+/// Stages whose indices are written as index variables where they are equal to one: those of a
+/// convolution with a window of one pixel.
+Stages with_plain_indices(Stages stages) {
+  for (Stage& stage : stages) {
+    CollapsePlan change;
+    for (const MergedAxis& axis : stage.output.axes)
+      for (const Axis& part : axis.parts)
+        if (const auto extent = resolved(part.size(), stage.sizes).constant())
+          change.plain.emplace(part.name, *extent);
+    for (const auto& fold : folds_of(stage.output.value))
+      for (const Bound& bound : fold->bounds)
+        if (const auto extent = tile::number_of_size(bound.extent, stage.sizes))
+          change.plain.emplace(bound.axis, *extent);
+    stage.output.value = Rewriting(change)(stage.output.value);
+  }
+  return stages;
 }
 
 /// The axes of tensors that hold one element and are read there alone, and the variables of one
@@ -243,6 +274,7 @@ Stages joined(Stages stages, const AxisClasses& axes, int first, int second) {
 }  // namespace
 
 Stages collapsed(Stages stages) {
+  stages = with_plain_indices(std::move(stages));
   auto axes = axis_classes(stages);
   if (!axes) return stages;
   stages = without_ones(std::move(stages), *axes);

@@ -8,10 +8,6 @@
 #include "tessera/expr/walk.h"
 
 namespace tessera::lower {
-namespace {
-
-/// Whether an expression has a transcendental function, whose constants compete with accumulators
-/// for registers.
 bool calls_transcendental(const Scalar& value) {
   std::set<const void*> seen;
   const std::function<bool(const Scalar&)> walk = [&](const Scalar& part) {
@@ -23,8 +19,6 @@ bool calls_transcendental(const Scalar& value) {
   };
   return walk(value);
 }
-
-}  // namespace
 
 ContractionCost::ContractionCost(const Contraction& contraction, const tile::cpu::Panels& panels,
                                  const machine::Machine& machine)

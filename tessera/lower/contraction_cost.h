@@ -7,6 +7,10 @@
 
 namespace tessera::lower {
 
+/// Whether an expression has a transcendental function, whose constants compete with accumulators
+/// for registers.
+bool calls_transcendental(const Scalar& value);
+
 /// Analytic cost model of the tile sizes of a contraction on a CPU, in approximate cycles.
 class ContractionCost {
  public:

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "tessera/lower/contraction.h"
+#include "tessera/lower/gpu_tiles.h"
 #include "tessera/lower/schedule_features.h"
 #include "tessera/lower/winograd.h"
 
@@ -18,16 +19,26 @@ constexpr std::size_t kShortList = 48;
 /// shapes (docs/adr/0018-schedules-as-data.md).
 constexpr double kLeastGain = 0.05;
 
-/// Parsed model of the family of AVX-512 machines, if it ships and has the features of this build.
+/// Shipped model by name, if its features are those of this build.
+std::optional<TreeModel> shipped_model(std::string_view name,
+                                       std::span<const std::string_view> features) {
+  const auto models = shipped_cost_models();
+  const auto file = std::ranges::find(models, name, &ShippedCostModel::name);
+  if (file == models.end()) return std::nullopt;
+  auto parsed = TreeModel::parse(file->text);
+  if (!parsed || !std::ranges::equal(parsed->features(), features)) return std::nullopt;
+  return *std::move(parsed);
+}
+
+/// Model of the family of AVX-512 machines, for f32 in one thread.
 const TreeModel* avx512_model() {
-  static const std::optional<TreeModel> model = []() -> std::optional<TreeModel> {
-    const auto models = shipped_cost_models();
-    const auto file = std::ranges::find(models, "x86-64-avx512", &ShippedCostModel::name);
-    if (file == models.end()) return std::nullopt;
-    auto parsed = TreeModel::parse(file->text);
-    const bool fits = parsed && std::ranges::equal(parsed->features(), ScheduleFeatures::names());
-    return fits ? std::optional(*std::move(parsed)) : std::nullopt;
-  }();
+  static const auto model = shipped_model("x86-64-avx512", panel_feature_names());
+  return model ? &*model : nullptr;
+}
+
+/// Model of Hopper GPUs, for 16-bit floats.
+const TreeModel* hopper_model() {
+  static const auto model = shipped_model("sm_90a", block_feature_names());
   return model ? &*model : nullptr;
 }
 
@@ -55,14 +66,46 @@ std::vector<ScheduleCandidate> short_list(std::vector<ScheduleCandidate> all) {
   return all;
 }
 
+/// Short list of the two strategies of a CPU.
+std::vector<ScheduleCandidate> panel_short_list(const Group& group, const machine::Machine& machine,
+                                                const GroupOptions& options,
+                                                const GroupSchedule& usual) {
+  // Measurements have b packed ahead, or its columns side by side.
+  const auto contraction = contraction_of(group, std::nullopt);
+  if (contraction && contraction->packs_b_across()) return {};
+  std::vector<ScheduleCandidate> candidates;
+  for (const auto space : {contraction_space, winograd_space}) {
+    std::vector<ScheduleCandidate> all = space(group, machine, options);
+    // Measurements have weights in the caches; the analytic models know what larger weights cost.
+    std::erase_if(all, [&](const ScheduleCandidate& one) {
+      return weights_of(one.schedule) > weights_of(usual);
+    });
+    std::ranges::move(short_list(std::move(all)), std::back_inserter(candidates));
+  }
+  return candidates;
+}
+
+/// Candidates of a GPU that the learned model ranks, by analytic estimate.
+std::vector<ScheduleCandidate> block_short_list(const Group& group, const machine::Machine& machine,
+                                                const GroupOptions& options) {
+  constexpr std::size_t kMost = 400;
+  std::vector<ScheduleCandidate> all = block_space(group, machine, options);
+  if (all.size() > kMost) all.resize(kMost);
+  return all;
+}
+
 }  // namespace
 
 const TreeModel* cost_model_for(const machine::Machine& machine, const GroupOptions& options) {
-  if (machine.is_gpu() || options.contraction_dtype != DType::F32 || machine.cores != 1)
-    return nullptr;
+  if (machine.is_gpu()) {
+    const bool is_half =
+        options.contraction_dtype == DType::F16 || options.contraction_dtype == DType::BF16;
+    return is_half && machine.gpu->architecture == "sm_90a" ? hopper_model() : nullptr;
+  }
   const bool is_avx512 = machine.architecture == machine::Architecture::X86_64 &&
                          machine.has("avx512f") && machine.vector_bytes == 64;
-  return is_avx512 ? avx512_model() : nullptr;
+  const bool is_known = options.contraction_dtype == DType::F32 && machine.cores == 1;
+  return is_avx512 && is_known ? avx512_model() : nullptr;
 }
 
 std::vector<std::optional<double>> predicted_times(const Group& group,
@@ -73,8 +116,8 @@ std::vector<std::optional<double>> predicted_times(const Group& group,
   const GroupOptions options = effective_options(group, machine, given);
   const TreeModel* const model = cost_model_for(machine, options);
   if (model == nullptr) return times;
-  const auto features = ScheduleFeatures::of(group, machine, options);
-  if (!features || features->is_quantized()) return times;
+  const auto features = schedule_features(group, machine, options);
+  if (features == nullptr || features->is_quantized()) return times;
   for (const ScheduleCandidate& one : candidates) {
     const auto vector = (*features)(one.schedule);
     times.push_back(vector ? std::optional<double>(model->predict(*vector)) : std::nullopt);
@@ -84,6 +127,7 @@ std::vector<std::optional<double>> predicted_times(const Group& group,
 
 std::optional<GroupSchedule> analytic_schedule(const Group& group, const machine::Machine& machine,
                                                const GroupOptions& options) {
+  if (machine.is_gpu()) return default_block_schedule(group, machine, options);
   if (!options.exact)
     if (const auto convolution = convolution3x3(group.stages[0], group.weights))
       if (const auto plan = plan_winograd(*convolution, machine)) return *plan;
@@ -95,20 +139,12 @@ std::optional<GroupSchedule> analytic_schedule(const Group& group, const machine
 std::optional<GroupSchedule> learned_schedule(const Group& group, const machine::Machine& machine,
                                               const GroupOptions& options) {
   if (cost_model_for(machine, options) == nullptr || group.stages.size() != 1) return std::nullopt;
-  // Measurements have b packed ahead, or its columns side by side.
-  const auto contraction = contraction_of(group, std::nullopt);
-  if (contraction && contraction->packs_b_across()) return std::nullopt;
   const std::optional<GroupSchedule> usual = analytic_schedule(group, machine, options);
   if (!usual) return std::nullopt;
   std::vector<ScheduleCandidate> candidates = {{*usual, 0}};
-  for (const auto space : {contraction_space, winograd_space}) {
-    std::vector<ScheduleCandidate> all = space(group, machine, options);
-    // Measurements have weights in the caches; the analytic models know what larger weights cost.
-    std::erase_if(all, [&](const ScheduleCandidate& one) {
-      return weights_of(one.schedule) > weights_of(*usual);
-    });
-    std::ranges::move(short_list(std::move(all)), std::back_inserter(candidates));
-  }
+  std::ranges::move(machine.is_gpu() ? block_short_list(group, machine, options)
+                                     : panel_short_list(group, machine, options, *usual),
+                    std::back_inserter(candidates));
   const auto times = predicted_times(group, machine, options, candidates);
   if (times.empty() || !times[0]) return std::nullopt;
   std::size_t best = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tessera/lower/block_form.h"
 #include "tessera/lower/gpu_cost.h"
 #include "tessera/lower/gpu_tiles.h"
 #include "tessera/lower/split_fold.h"
@@ -24,42 +25,6 @@ Expected<ContractionTiling> block_tiling(const Contraction& c, const GroupOption
   tiling.panels = {options.contraction_dtype, tiling.tiles.columns, 1};
   return tiling;
 }
-
-Rounding rounding_of(const GroupOptions& options) {
-  return {.to = options.contraction_dtype,
-          .exact = options.exact,
-          .changes_nothing = options.exact_operands};
-}
-
-/// Contraction as thread blocks compute it, with the options for it.
-class BlockForm {
- public:
-  BlockForm(const Group& group, const GroupOptions& given) : whole_(group), options_(given) {
-    // Tiles of blocks are powers of two: fewer and longer axes leave less of them empty.
-    whole_.stages = collapsed(group.stages);
-    contraction_ = contraction_of(whole_, rounding_of(options_));
-    if (contraction_ && options_.contraction_dtype == DType::BF16 && !options_.exact_operands &&
-        multiply_adds(*contraction_) < kSmallContraction) {
-      options_.contraction_dtype = DType::F32;
-      contraction_ = contraction_of(whole_, rounding_of(options_));
-    }
-  }
-  BlockForm(const BlockForm&) = delete;  // the contraction refers to the stages
-  BlockForm& operator=(const BlockForm&) = delete;
-
-  const Group& group() const { return whole_; }
-  const GroupOptions& options() const { return options_; }
-  /// Null where the group is none; a sum of nothing is no product.
-  const Contraction* contraction() const {
-    const bool is_one = contraction_ && multiply_adds(*contraction_) > 0 && !contraction_->bytes;
-    return is_one ? &*contraction_ : nullptr;
-  }
-
- private:
-  Group whole_;
-  GroupOptions options_;
-  std::optional<Contraction> contraction_;
-};
 
 /// Group of the parts of a split sum, and the stage that adds them up.
 struct SplitGroup {
@@ -105,6 +70,22 @@ Expected<Attempt> lower_in_parts(const BlockForm& form, const SplitK& cut,
 }
 
 }  // namespace
+
+std::optional<GroupSchedule> default_block_schedule(const Group& group,
+                                                    const machine::Machine& machine,
+                                                    const GroupOptions& given) {
+  const BlockForm form(group, given);
+  if (form.contraction() == nullptr) return std::nullopt;
+  const Contraction& c = *form.contraction();
+  const SplitK cut = given.exact ? SplitK{} : choose_split_k(c, form.options(), machine);
+  if (cut.parts == 1) return schedule_of(gpu_tiles(c, form.options(), machine));
+  const SplitGroup split = split_group(c, cut, form.group());
+  const auto part = contraction_of(split.parts, rounding_of(form.options()));
+  if (!part) return std::nullopt;
+  BlockContractionSchedule schedule = schedule_of(gpu_tiles(*part, form.options(), machine));
+  schedule.split = cut.parts;
+  return schedule;
+}
 
 Expected<Attempt> lower_by_blocks(const Group& group, const machine::Machine& machine,
                                   const GroupOptions& given) {

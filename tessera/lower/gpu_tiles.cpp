@@ -158,14 +158,6 @@ Choice choice_of(const Contraction& c, const GroupOptions& options, const machin
   return best;
 }
 
-/// Warps that run a program, as far as accumulators decide (tile/gpu/plan.h).
-std::int64_t usual_warps(std::int64_t accumulators) {
-  constexpr std::int64_t kLeastThreads = 128, kMostThreads = 512, kWarp = 32;
-  const auto threads = static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(accumulators / tile::gpu::kMatrixRegisters)));
-  return std::clamp(threads, kLeastThreads, kMostThreads) / kWarp;
-}
-
 /// Checks what a block has: registers for the accumulators, shared memory for the stages of both
 /// operands. Whether there is room for all else of a kernel, its form S says.
 Expected<Done> check_block(const ContractionTiles& tiles, const tile::BlockRequest& request,
@@ -222,6 +214,17 @@ std::vector<tile::BlockRequest> block_requests(const ContractionTiles& tiles,
 }
 
 }  // namespace
+
+std::int64_t usual_warps(std::int64_t accumulators) {
+  constexpr std::int64_t kLeastThreads = 128, kMostThreads = 512, kWarp = 32;
+  const auto threads = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(accumulators / tile::gpu::kMatrixRegisters)));
+  return std::clamp(threads, kLeastThreads, kMostThreads) / kWarp;
+}
+
+std::int64_t usual_step_of(const Contraction& c, const GroupOptions& options) {
+  return ContractionTiles{.sums = sums_of(c, usual_step(options))}.sum_count();
+}
 
 ContractionTiles gpu_tiles(const Contraction& c, const GroupOptions& options,
                            const machine::Machine& machine) {
@@ -318,7 +321,7 @@ ScheduleCandidates block_candidates(const Contraction& c, const GroupOptions& op
                                     const machine::Machine& machine) {
   const GpuContractionCost cost(c, options, machine);
   const std::int64_t usual = usual_step(options);
-  const std::int64_t usual_sums = ContractionTiles{.sums = sums_of(c, usual)}.sum_count();
+  const std::int64_t usual_sums = usual_step_of(c, options);
   std::vector<Choice> choices;
   for (const std::int64_t step : {usual / 2, usual, 2 * usual}) {
     // The k-step is where partial sums are added.

@@ -13,6 +13,11 @@ namespace tessera::lower {
 ContractionTiles gpu_tiles(const Contraction& contraction, const GroupOptions& options,
                            const machine::Machine& machine);
 
+/// Elements of the usual k-step of a contraction.
+std::int64_t usual_step_of(const Contraction& contraction, const GroupOptions& options);
+/// Warps that run a program, as far as accumulators decide (tile/gpu/plan.h).
+std::int64_t usual_warps(std::int64_t accumulators);
+
 /// Numbers of split-K parts that are considered.
 constexpr std::array<std::int64_t, 9> kSplitKParts = {2, 3, 4, 5, 6, 7, 8, 12, 16};
 
@@ -42,6 +47,10 @@ BlockContractionSchedule schedule_of(const ContractionTiles& tiles);
 ScheduleCandidates block_candidates(const Contraction& contraction, const GroupOptions& options,
                                     const machine::Machine& machine);
 
+/// Schedule that the analytic estimates choose; none where the group is no contraction.
+std::optional<GroupSchedule> default_block_schedule(const Group& group,
+                                                    const machine::Machine& machine,
+                                                    const GroupOptions& options);
 /// Lowers a contraction for thread blocks.
 Expected<Attempt> lower_by_blocks(const Group& group, const machine::Machine& machine,
                                   const GroupOptions& options);

@@ -10,34 +10,38 @@
 
 namespace tessera::lower {
 
-/// Features of a fusion group and one of its schedules, for learned cost models. They are computed
-/// without lowering. Groups that are contractions have features for two families of schedules,
-/// `contraction` and `winograd`; other groups and schedules have none.
+/// Features of a fusion group and its schedules, for learned cost models. They are computed without
+/// lowering. Groups that are contractions have features: on a CPU for the schedules `contraction`
+/// and `winograd`, on a GPU for `block_contraction`.
 class ScheduleFeatures {
  public:
   using Vector = std::vector<float>;
 
-  /// None where the group is not a contraction on a CPU.
-  static std::optional<ScheduleFeatures> of(const Group& group, const machine::Machine& machine,
-                                            const GroupOptions& options);
-  ScheduleFeatures(ScheduleFeatures&&) noexcept;
-  ScheduleFeatures& operator=(ScheduleFeatures&&) noexcept;
-  ~ScheduleFeatures();
+  virtual ~ScheduleFeatures() = default;
 
-  /// One number per name of names(); none for schedules of other families and illegal ones.
-  std::optional<Vector> operator()(const GroupSchedule& schedule) const;
-
+  /// One number per name of schedule_feature_names(); none for schedules of other families and
+  /// illegal ones.
+  virtual std::optional<Vector> operator()(const GroupSchedule& schedule) const = 0;
   /// Multiply-adds of the definition: models predict time per unit of work.
-  double work() const;
-
-  bool is_quantized() const;
-
-  static std::span<const std::string_view> names();
-
- private:
-  struct Forms;
-  explicit ScheduleFeatures(std::unique_ptr<Forms> forms);
-  std::unique_ptr<Forms> forms_;
+  virtual double work() const = 0;
+  virtual bool is_quantized() const = 0;
 };
+
+/// Features of the schedules of a group; null where it is no contraction.
+std::unique_ptr<const ScheduleFeatures> schedule_features(const Group& group,
+                                                          const machine::Machine& machine,
+                                                          const GroupOptions& options);
+/// Features of contractions by packed panels (a CPU).
+std::unique_ptr<const ScheduleFeatures> panel_features(const Group& group,
+                                                       const machine::Machine& machine,
+                                                       const GroupOptions& options);
+/// Features of contractions by thread blocks (a GPU).
+std::unique_ptr<const ScheduleFeatures> block_features(const Group& group,
+                                                       const machine::Machine& machine,
+                                                       const GroupOptions& options);
+
+std::span<const std::string_view> schedule_feature_names(const machine::Machine& machine);
+std::span<const std::string_view> panel_feature_names();
+std::span<const std::string_view> block_feature_names();
 
 }  // namespace tessera::lower

@@ -69,8 +69,8 @@ struct Coordinates {
 
 void add_features(GroupTask& task, const program::Lowerings& lowerings) {
   const auto features =
-      lower::ScheduleFeatures::of(task.group, lowerings.machine(), lowerings.options());
-  if (!features) return;
+      lower::schedule_features(task.group, lowerings.machine(), lowerings.options());
+  if (features == nullptr) return;
   for (const lower::GroupSchedule& schedule : task.schedules)
     task.features.push_back(features->operator()(schedule).value_or(std::vector<float>{}));
 }

@@ -80,7 +80,8 @@ class ProcessMeter final : public Meter {
     cost::TimingOptions how{.code = options_.code,
                             .seconds_per_unit = options_.seconds_per_candidate,
                             .weight_bytes = options_.weight_bytes,
-                            .least_blocks = is_thorough ? 30 : 7};
+                            .least_blocks = is_thorough ? 30 : 7,
+                            .gpu_lock = options_.gpu_lock};
     how.code.stop = nullptr;
     how.code.progress = {};
     if (is_thorough) how.seconds_per_unit *= 5;

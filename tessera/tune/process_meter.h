@@ -18,6 +18,7 @@ struct ProcessMeterOptions {
   double seconds_per_candidate = 0.02;  // of a quick measurement
   double timeout_seconds = 20;          // of a worker process
   std::int64_t weight_bytes = 1 << 20;  // of the whole model: see cost::TimingOptions
+  std::filesystem::path gpu_lock = {};  // see cost::TimingOptions
   const std::atomic<bool>* stop = nullptr;
   /// Time in seconds that the timeout is counted in; the steady clock unless a test gives another.
   std::function<double()> clock = {};

@@ -64,7 +64,7 @@ TEST(CostModels, ShippedOnesAreSmallAndHaveTheFeaturesOfThisBuild) {
     EXPECT_LT(one.text.size(), std::size_t{1} << 20);
     const auto model = TreeModel::parse(one.text);
     ASSERT_TRUE(model) << one.name;
-    EXPECT_TRUE(std::ranges::equal(model->features(), ScheduleFeatures::names()));
+    EXPECT_TRUE(std::ranges::equal(model->features(), panel_feature_names()));
   }
 }
 
@@ -96,14 +96,14 @@ TEST(CostModels, RankContractionsOfF32InOneThread) {
 
 TEST(CostModels, EveryCandidateOfAConvolutionHasFeatures) {
   const Group group = convolution_group();
-  const auto features = ScheduleFeatures::of(group, avx512(), {});
+  const auto features = schedule_features(group, avx512(), {});
   ASSERT_TRUE(features);
   EXPECT_EQ(features->work(), 28.0 * 28 * 64 * 96 * 9);
   std::set<std::size_t> strategies;
   for (const ScheduleCandidate& one : schedule_space(group, avx512(), {})) {
     const auto vector = (*features)(one.schedule);
     ASSERT_TRUE(vector) << to_text(one.schedule);
-    ASSERT_EQ(vector->size(), ScheduleFeatures::names().size());
+    ASSERT_EQ(vector->size(), panel_feature_names().size());
     for (const float value : *vector) EXPECT_TRUE(std::isfinite(value)) << to_text(one.schedule);
     strategies.insert(one.schedule.index());
   }
@@ -125,11 +125,11 @@ Group pointwise_group(std::int64_t filters) {
 /// Feature of a contraction with one tile of columns, by the width of its panels.
 float partial_panel(std::int64_t filters, std::int64_t panel) {
   const Group group = pointwise_group(filters);
-  const auto features = ScheduleFeatures::of(group, avx512(), {});
+  const auto features = schedule_features(group, avx512(), {});
   const auto vector = (*features)(
       ContractionSchedule{.rows = {1, 1, 9}, .columns = filters, .sums = {24}, .panel = panel});
-  const auto at = std::ranges::find(ScheduleFeatures::names(), "partial_panel");
-  return vector ? (*vector)[static_cast<std::size_t>(at - ScheduleFeatures::names().begin())] : -1;
+  const auto at = std::ranges::find(panel_feature_names(), "partial_panel");
+  return vector ? (*vector)[static_cast<std::size_t>(at - panel_feature_names().begin())] : -1;
 }
 
 TEST(CostModels, FeaturesTellWhichColumnsAreStoredThroughScratch) {
