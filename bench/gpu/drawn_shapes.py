@@ -1,11 +1,12 @@
 """Times classes of shapes that are drawn by a seed, on the GPU of this computer, against torch in the same run.
 
-usage: python bench/gpu/drawn_shapes.py [attention] [matmul] [conv] [rows] [--seed N] [--count N] [--json FILE] [--only TEXT]
+usage: python bench/gpu/drawn_shapes.py [attention] [matmul] [conv] [resnet50] [rows] [--seed N] [--count N] [--json FILE] [--only TEXT]
 
 Every case is a model of one operator with its epilogue, compiled for cuda; its result is compared with torch in f32 first.
 Both are captured as CUDA graphs, whose replays are timed in loops, alternating, best of several; ratio = torch's time over
 ours.
-Peers: cuDNN's attention, cuBLAS with the epilogue by torch.compile, cuDNN's convolutions, for rows the bandwidth of a copy.
+Peers: cuDNN's attention, cuBLAS with the epilogue by torch.compile, cuDNN's convolutions (those of resnet50
+by its one call for convolution, bias and relu), for rows the bandwidth of a copy.
 Exit code 1: a result is wrong, or a case failed; 3: there is no GPU.
 """
 
@@ -175,41 +176,59 @@ def matmul_cases(rng, count):
         yield lambda a=arguments: case(*a)
 
 
-def conv_cases(rng, count):
-    def case(batch, channels, outputs, size, kernel, stride, dilation, groups):
-        padding = dilation * (kernel // 2)
-        x = rand(batch, size, size, channels)  # channels last, as between layers of a model
-        w = rand(outputs, channels // groups, kernel, kernel, scale=(channels // groups * kernel * kernel) ** -0.5)
-        b = rand(outputs)
-        weights = [t.cpu().float().numpy() for t in (w, b)]
+def conv_case(batch, channels, outputs, size, kernel, stride, dilation, groups, is_compiled=True):
+    """A convolution with bias and relu; the peer is torch.compile, or else the one call of cuDNN for the three."""
+    padding = dilation * (kernel // 2)
+    x = rand(batch, size, size, channels)  # channels last, as between layers of a model
+    w = rand(outputs, channels // groups, kernel, kernel, scale=(channels // groups * kernel * kernel) ** -0.5)
+    b = rand(outputs)
+    weights = [t.cpu().float().numpy() for t in (w, b)]
 
-        def build(g, x):
-            w, b = (g.op("cast", g.constant(t), to="f16") for t in weights)
-            y = g.op("conv", g.op("transpose", x, perm=[0, 3, 1, 2]), w, b, strides=[stride] * 2, dilations=[dilation] * 2,
-                     pads=[padding] * 4, group=groups)
-            return g.op("transpose", g.op("relu", y), perm=[0, 2, 3, 1])
+    def build(g, x):
+        w, b = (g.op("cast", g.constant(t), to="f16") for t in weights)
+        y = g.op("conv", g.op("transpose", x, perm=[0, 3, 1, 2]), w, b, strides=[stride] * 2, dilations=[dilation] * 2,
+                 pads=[padding] * 4, group=groups)
+        return g.op("transpose", g.op("relu", y), perm=[0, 2, 3, 1])
 
-        def plain(x, w=w, b=b):
-            y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w, b, stride, padding, dilation, groups)
-            return y.relu().permute(0, 2, 3, 1)
+    def plain(x, w=w, b=b):
+        y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w, b, stride, padding, dilation, groups)
+        return y.relu().permute(0, 2, 3, 1)
 
-        def expected(x):
-            torch.backends.cudnn.allow_tf32 = False
-            return plain(x, w.float(), b.float())
+    def expected(x):
+        torch.backends.cudnn.allow_tf32 = False
+        return plain(x, w.float(), b.float())
 
-        channels_last = w.contiguous(memory_format=torch.channels_last)
-        torch.backends.cudnn.benchmark = True
-        fused = torch.compile(plain, dynamic=False)
+    channels_last = w.contiguous(memory_format=torch.channels_last)
+    torch.backends.cudnn.benchmark = True
+    fused = torch.compile(plain, dynamic=False) if is_compiled else None
 
-        def peer(x):
+    def peer(x):
+        if is_compiled:
             return fused(x, channels_last, b)
+        return torch.cudnn_convolution_relu(x.permute(0, 3, 1, 2), channels_last, b, [stride] * 2, [padding] * 2, [dilation] * 2, groups)
 
-        out = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-        name = f"{batch}x{channels}x{size} -> {outputs}, {kernel}x{kernel}" + (f" /{stride}" if stride > 1 else "") + \
-            (f" dilated {dilation}" if dilation > 1 else "") + (f" groups {groups}" if groups > 1 else "")
-        return Case(name, [x], build, peer, expected, 3e-2,
-                    2 * batch * outputs * out * out * channels // groups * kernel * kernel)
+    out = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    name = f"{batch}x{channels}x{size} -> {outputs}, {kernel}x{kernel}" + (f" /{stride}" if stride > 1 else "") + \
+        (f" dilated {dilation}" if dilation > 1 else "") + (f" groups {groups}" if groups > 1 else "")
+    return Case(name, [x], build, peer, expected, 3e-2,
+                2 * batch * outputs * out * out * channels // groups * kernel * kernel)
 
+
+# Of resnet50: size of the image, channels, filters, window, stride.
+RESNET50 = [(56, 64, 64, 3, 1), (56, 128, 128, 3, 2), (28, 128, 128, 3, 1), (28, 256, 256, 3, 2), (14, 256, 256, 3, 1),
+            (14, 512, 512, 3, 2), (7, 512, 512, 3, 1), (56, 64, 64, 1, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1),
+            (56, 256, 128, 1, 1), (28, 128, 512, 1, 1), (28, 512, 128, 1, 1), (28, 512, 256, 1, 1), (14, 256, 1024, 1, 1),
+            (14, 1024, 256, 1, 1), (7, 512, 2048, 1, 1), (7, 2048, 512, 1, 1), (56, 256, 512, 1, 2), (28, 512, 1024, 1, 2),
+            (14, 1024, 2048, 1, 2)]
+
+
+def resnet50_cases(rng, count):
+    for batch in (1, 32):
+        for size, channels, filters, window, stride in RESNET50:
+            yield lambda a=(batch, channels, filters, size, window, stride, 1, 1): conv_case(*a, is_compiled=False)
+
+
+def conv_cases(rng, count):
     for i in range(count or 40):
         kernel = rng.choice([1, 1, 3, 3, 3, 5])
         channels, outputs = (8 * rng.randint(2, 64) for _ in range(2))
@@ -224,7 +243,7 @@ def conv_cases(rng, count):
             kernel = max(3, kernel)
         arguments = (batch, channels, outputs, size, kernel, 2 if kind == "strided" else 1,
                      rng.choice([2, 3]) if kind == "dilated" and kernel > 1 else 1, groups)
-        yield lambda a=arguments: case(*a)
+        yield lambda a=arguments: conv_case(*a)
 
 
 def rows_cases(rng, count):
@@ -258,7 +277,7 @@ def rows_cases(rng, count):
         yield lambda a=(rng.choice(["softmax", "layer_norm", "sum"]), columns, rng.choice([torch.float16, torch.float32])): case(*a)
 
 
-CLASSES = {"attention": attention_cases, "matmul": matmul_cases, "conv": conv_cases, "rows": rows_cases}
+CLASSES = {"attention": attention_cases, "matmul": matmul_cases, "conv": conv_cases, "resnet50": resnet50_cases, "rows": rows_cases}
 
 
 def main():

@@ -221,14 +221,16 @@ def main():
         for precision in precisions:
             for name in models.names:
                 ms, peer = models.time(name, precision, batch), peers.get(f"{name} {batch}")
+                calls = peers.get(f"{name} {batch} calls")
                 if ms is None:
                     continue
                 checked = {"agrees": True, "error": 0.0}  # a batch of one was compared above
                 if batch != 1:
                     checked = models.check_batch(name, precision, batch)
                 results.append({"model": name, "precision": precision, "batch": batch, "ms": ms, "torch_ms": peer,
-                                **checked})
+                                "torch_calls_ms": calls, **checked})
                 against = f", torch.compile {peer:.4f} ms: {ms / peer:.2f}" if peer else ""
+                against += f", by calls {calls:.4f} ms: {ms / calls:.2f}" if calls else ""
                 said = f"error {checked['error']:.2e}" if "error" in checked else checked["problem"]
                 print(f"{'time' if checked['agrees'] else 'FAIL'} {name:<20} {precision:<5} batch {batch:<3} "
                       f"{ms:.4f} ms{against}, {said}", flush=True)

@@ -6,14 +6,20 @@
 Every NAME.onnx of FOLDER (weights by tools/fill-weights; another batch is NAME.bBATCH.onnx or made by bench/gpu/rebatch)
 becomes a torch module: operators as torch writes them, attention by scaled_dot_product_attention, images channels-last.
 Outputs are compared with NAME.golden.json. Times are replays of the captured graph, one after the other, inputs on the
-GPU, as `tessera bench --target cuda` has them for "on the GPU"; mode="reduce-overhead" adds copies and Python to that.
---prepare N fills Inductor's cache by N processes first. Exit code 1: an output differs, or a model could not be compiled.
+GPU, as `tessera bench --target cuda` has them for "on the GPU". --calls also times calls of mode="reduce-overhead", which
+adds copies on the GPU and Python to that.
+--jobs N compiles in N processes, which time one after the other when all are done. Exit code 1: an output differs, or a
+model could not be compiled.
 """
 import argparse
+import fcntl
 import json
 import pathlib
 import subprocess
 import sys
+import tempfile
+import time
+import types
 
 try:
     import numpy as np
@@ -317,7 +323,7 @@ def milliseconds(run, rounds):
         run()
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     best = float("inf")
-    for _ in range(3):
+    for _ in range(5):
         begin.record()
         for _ in range(rounds):
             run()
@@ -341,8 +347,8 @@ def file_of(name, batch, options):
     return made
 
 
-def measure(name, batch, options):
-    """Error and milliseconds; no time on a CPU."""
+def prepared(name, batch, options):
+    """Error, and what is to be timed; nothing on a CPU."""
     dtype = getattr(torch, options.dtype)
     model, inputs, names = imported(file_of(name, batch, options))
     model = model.eval().to(options.device)
@@ -350,11 +356,14 @@ def measure(name, batch, options):
         for key, value in module.named_buffers(recurse=False):
             value = value.to(dtype) if value.is_floating_point() else value
             setattr(module, key, value.to(memory_format=torch.channels_last) if value.dim() == 4 else value)
+    # Code of its own: Dynamo keeps what it has compiled by code, and goes through all of it in each call.
+    forward = types.FunctionType(Steps.forward.__code__.replace(), globals(), "forward")
+    model.forward = types.MethodType(forward, model)
     given = [filled(shape, kind, dtype).to(options.device) for shape, kind in inputs]
     golden = (options.goldens or options.folder) / f"{name}.golden.json"
     with torch.inference_mode():
         if options.device == "cpu":
-            return error(model(*given), names, golden), None
+            return error(model(*given), names, golden), {}
         compiled = torch.compile(model, fullgraph=True)
         for _ in range(3):
             results = compiled(*given)
@@ -363,8 +372,67 @@ def measure(name, batch, options):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             compiled(*given)
-        once = milliseconds(graph.replay, 5)
-        return off, milliseconds(graph.replay, max(10, min(options.rounds, int(40 / once))))
+        runs = {f"{name} {batch}": graph.replay}
+        if options.calls:
+            called = torch.compile(model, fullgraph=True, mode="reduce-overhead")
+            for _ in range(4):
+                called(*given)
+            runs[f"{name} {batch} calls"] = lambda: called(*given)
+        return off, runs
+
+
+def measured(runs, options):
+    """Milliseconds of each, while no other process times."""
+    with torch.inference_mode(), open(options.together / "lock" if options.together else "/dev/null", "w") as lock:
+        if options.together:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        times = {}
+        for what, run in runs.items():
+            once = milliseconds(run, 5)
+            times[what] = milliseconds(run, max(10, min(options.rounds, int(40 / once))))
+        return times
+
+
+def in_workers(names, options):
+    """All models by several processes; their output, times, and whether all of them agree."""
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [part for part in (names[i::options.jobs] for i in range(options.jobs)) if part]
+        common = [a for a in sys.argv[1:]]
+        workers = [subprocess.Popen([sys.executable, __file__, *common, "--jobs", "1", "--only", ",".join(part), "--together", folder,
+                                     "--workers", str(len(parts)), "--json", f"{folder}/{i}.json"]) for i, part in enumerate(parts)]
+        codes = [worker.wait() for worker in workers]
+        times = {}
+        for file in sorted(pathlib.Path(folder).glob("*.json")):
+            times.update(json.loads(file.read_text()))
+        return times, any(codes)
+
+
+def of_all(names, options):
+    """Times of all models, and whether one is wrong."""
+    all_runs, wrong, start = {}, False, time.time()
+    for name in names:
+        for batch in map(int, options.batches.split(",")):
+            if time.time() - start > options.compile_seconds:
+                print(f"{name} batch {batch}: not compiled, {options.compile_seconds} s are over", flush=True)
+                continue
+            try:
+                off, runs = prepared(name, batch, options)
+            except Exception as problem:  # whatever torch raises: the next model goes on
+                print(f"{name} batch {batch}: {type(problem).__name__}: {str(problem)[:300]}", flush=True)
+                wrong = True
+                continue
+            agrees = off <= TOLERANCE[options.dtype]
+            wrong |= not agrees
+            print(f"{'ok  ' if agrees else 'FAIL'} torch {name} batch {batch} {options.dtype}: error {off:.1e}", flush=True)
+            if agrees:  # what is wrong is nothing to compare with
+                all_runs.update(runs)
+    if options.together:
+        (options.together / f"{names[0]}.compiled").touch()
+        patience = 60  # beyond the time for compilation: another worker may be in the midst of a model
+        while (len(list(options.together.glob("*.compiled"))) < options.workers
+               and time.time() - start < options.compile_seconds + patience):
+            time.sleep(0.2)
+    return measured(all_runs, options), wrong
 
 
 def main():
@@ -376,36 +444,22 @@ def main():
     parser.add_argument("--dtype", default="float16", choices=list(TOLERANCE))
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--device", default="cuda", help="cpu: outputs are checked, nothing is timed")
-    parser.add_argument("--prepare", type=int, default=0, help="processes that fill Inductor's cache first")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that compile")
+    parser.add_argument("--compile-seconds", type=int, default=3600, help="after which no other model is compiled")
+    parser.add_argument("--calls", action="store_true", help='time calls of mode="reduce-overhead" too')
     parser.add_argument("--json")
+    parser.add_argument("--together", type=pathlib.Path, help=argparse.SUPPRESS)  # folder of several workers
+    parser.add_argument("--workers", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_models: there is no GPU")
+    torch._dynamo.config.recompile_limit = 64
     goldens = sorted(p.name[:-len(".golden.json")] for p in (options.goldens or options.folder).glob("*.golden.json"))
     names = options.only.split(",") if options.only else [n for n in goldens if (options.folder / f"{n}.onnx").exists()]
-    if options.prepare:
-        command = [sys.executable, __file__, *[a for a in sys.argv[1:]], "--rounds", "1", "--json", "/dev/null", "--prepare", "0"]
-        parts = [names[i::options.prepare] for i in range(options.prepare)]
-        workers = [subprocess.Popen([*command, "--only", ",".join(part)], stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL) for part in parts if part]
-        for worker in workers:
-            worker.wait()
-    times, wrong = {}, False
-    for name in names:
-        for batch in map(int, options.batches.split(",")):
-            try:
-                off, ms = measure(name, batch, options)
-            except Exception as problem:  # whatever torch raises: the next model goes on
-                print(f"{name} batch {batch}: {type(problem).__name__}: {str(problem)[:300]}", flush=True)
-                wrong = True
-                continue
-            agrees = off <= TOLERANCE[options.dtype]
-            wrong |= not agrees
-            said = f", {ms:.4f} ms" if ms is not None else ""
-            print(f"{'ok  ' if agrees else 'FAIL'} torch {name} batch {batch} {options.dtype}: error {off:.1e}{said}", flush=True)
-            if ms is not None and agrees:  # what is wrong is nothing to compare with
-                times[f"{name} {batch}"] = ms
-            torch._dynamo.reset()
+    times, wrong = in_workers(names, options) if options.jobs > 1 else of_all(names, options)
+    if not options.together:
+        for what, ms in times.items():
+            print(f"time torch {what}: {ms:.4f} ms", flush=True)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(times, indent=1))
     sys.exit(1 if wrong else 0)

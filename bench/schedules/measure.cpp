@@ -13,12 +13,14 @@
 ///       choice is `default` for the schedule that this build chooses, `analytic` for that of the
 ///       analytic estimates, `both` or `none`
 ///
-/// Shapes that the table has are not measured again.
+/// Shapes that the table has are not measured again. Exit code 1: a candidate has other results
+/// than the default schedule, which is printed.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -129,18 +131,21 @@ std::unique_ptr<tune::Meter> meter_of(std::span<const tune::GroupTask> tasks,
 struct ShapeTimes {
   double usual = std::numeric_limits<double>::infinity();
   std::vector<double> seconds = {};  // infinite: it could not be measured
+  std::vector<tune::CandidateTiming::Status> status = {};
 };
 ShapeTimes measured(tune::Meter& meter, std::size_t task,
                     const std::vector<std::size_t>& candidates, const Options& options) {
   const std::size_t batch_size = options.machine().is_gpu() ? 16 : 8;
   ShapeTimes times;
   times.seconds.assign(candidates.size(), std::numeric_limits<double>::infinity());
+  times.status.resize(candidates.size());
   for (std::size_t pass = 0; pass < options.passes; ++pass)
     for (std::size_t first = 0; first < candidates.size(); first += batch_size) {
       const std::span batch =
           std::span(candidates).subspan(first, std::min(batch_size, candidates.size() - first));
       const auto timings = meter.measure(task, batch, tune::Meter::Effort::Quick);
       for (std::size_t k = 0; k < batch.size(); ++k) {
+        times.status[first + k] = timings[k].status;
         if (timings[k].status != tune::CandidateTiming::Status::Measured) continue;
         const cost::ScheduleTiming& t = timings[k].timing;
         times.seconds[first + k] = std::min(times.seconds[first + k], t.seconds);
@@ -166,16 +171,26 @@ Candidates candidates_of(const std::string& table) {
   return all;
 }
 
-/// Appends the times of the candidates of a shape, and its default schedule.
-void print_times(std::ofstream& out, const tune::GroupTask& task,
+/// Appends the times of the candidates of a shape, and its default schedule. Says which candidates
+/// were not measured, and why; gives whether one has other results than the default.
+bool print_times(std::ofstream& out, const tune::GroupTask& task,
                  const std::vector<std::size_t>& candidates, const ShapeTimes& times) {
-  for (std::size_t k = 0; k < candidates.size(); ++k)
+  constexpr std::array<std::string_view, 6> kWhy = {"measured", "illegal",   "OTHER RESULTS",
+                                                    "crashed",  "timed out", "stopped"};
+  bool differs = false;
+  for (std::size_t k = 0; k < candidates.size(); ++k) {
+    const std::string& schedule = task.space[candidates[k]].schedule;
     if (std::isfinite(times.seconds[k]))
-      out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", task.key,
-                         task.space[candidates[k]].schedule, times.seconds[k] / times.usual,
-                         1e6 * times.usual);
+      out << fmt::format("{} | {} | {:.4f} | {:.2f}\n", task.key, schedule,
+                         times.seconds[k] / times.usual, 1e6 * times.usual);
+    else
+      fmt::print(stderr, "{}: {} | {}\n", kWhy[static_cast<std::size_t>(times.status[k])], task.key,
+                 schedule);
+    differs = differs || times.status[k] == tune::CandidateTiming::Status::Differs;
+  }
   out << fmt::format("{} | {} | 1 | 0\n", task.key, task.space[task.usual].schedule);
   out.flush();
+  return differs;
 }
 
 std::set<std::string> shapes_of(const std::string& table) {
@@ -187,6 +202,7 @@ std::set<std::string> shapes_of(const std::string& table) {
 int repeat(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
+  bool differs = false;
   for (const auto& [shape, schedules] : candidates_of(options.from)) {
     const auto task = task_of(ContractionShape::parse(shape), options, schedules);
     if (!task || known.contains(shape)) continue;
@@ -195,16 +211,17 @@ int repeat(const std::string& table, const Options& options) {
       if (const auto position = tune::position_of(*task, lower::to_text(schedule)))
         if (*position != task->usual) candidates.push_back(*position);
     const auto meter = meter_of(std::span(&*task, 1), options);
-    print_times(out, *task, candidates, measured(*meter, 0, candidates, options));
+    differs |= print_times(out, *task, candidates, measured(*meter, 0, candidates, options));
     fmt::print(stderr, "{}\n", shape);
   }
-  return 0;
+  return differs ? 1 : 0;
 }
 
 int measure(const std::string& table, const Options& options) {
   const std::set<std::string> known = shapes_of(table);
   std::ofstream out(table, std::ios::app);
   Rng rng(options.seed);
+  bool differs = false;
   const Stopwatch watch;
   const auto is_over = [&] { return options.seconds > 0 && watch.seconds() > options.seconds; };
   for (std::size_t i = 0; i < options.shapes && !is_over();) {
@@ -223,11 +240,12 @@ int measure(const std::string& table, const Options& options) {
     }
     const auto meter = meter_of(tasks, options);
     for (std::size_t k = 0; k < tasks.size() && !is_over(); ++k) {
-      print_times(out, tasks[k], candidates[k], measured(*meter, k, candidates[k], options));
+      differs |=
+          print_times(out, tasks[k], candidates[k], measured(*meter, k, candidates[k], options));
       fmt::print(stderr, "{} of {}: {}\n", i - tasks.size() + k + 1, options.shapes, tasks[k].key);
     }
   }
-  return 0;
+  return differs ? 1 : 0;
 }
 
 int features(const std::string& table, const Options& options) {

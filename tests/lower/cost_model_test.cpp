@@ -38,25 +38,30 @@ TEST(TreeModel, MalformedTextIsDiagnosed) {
     EXPECT_FALSE(malformed_reason(text).empty()) << text;
 }
 
-/// tests/lower/data/predictions.txt has feature vectors and what XGBoost predicts for them.
+/// Files of tests/lower/data have feature vectors and what XGBoost predicts for them.
 TEST(TreeModel, PredictsAsXgboostDoes) {
-  const auto models = shipped_cost_models();
-  const auto file = std::ranges::find(models, "x86-64-avx512", &ShippedCostModel::name);
-  ASSERT_NE(file, models.end());
-  const auto model = TreeModel::parse(file->text);
-  ASSERT_TRUE(model) << to_string(model.error());
-  std::ifstream in(TESSERA_SOURCE_DIR "/tests/lower/data/predictions.txt");
-  std::size_t rows = 0;
-  for (std::string line; std::getline(in, line); ++rows) {
-    std::istringstream words(line);
-    float expected = 0;
-    words >> expected;
-    std::vector<float> features;
-    for (float value = 0; words >> value;) features.push_back(value);
-    ASSERT_EQ(features.size(), model->features().size());
-    EXPECT_NEAR(model->predict(features), expected, 1e-5) << rows;
+  const std::pair<std::string_view, std::string> files[] = {{"x86-64-avx512", "predictions.txt"},
+                                                            {"sm_90a", "gpu_predictions.txt"}};
+  for (const auto& [name, predictions] : files) {
+    SCOPED_TRACE(name);
+    const auto models = shipped_cost_models();
+    const auto file = std::ranges::find(models, name, &ShippedCostModel::name);
+    ASSERT_NE(file, models.end());
+    const auto model = TreeModel::parse(file->text);
+    ASSERT_TRUE(model) << to_string(model.error());
+    std::ifstream in(TESSERA_SOURCE_DIR "/tests/lower/data/" + predictions);
+    std::size_t rows = 0;
+    for (std::string line; std::getline(in, line); ++rows) {
+      std::istringstream words(line);
+      float expected = 0;
+      words >> expected;
+      std::vector<float> features;
+      for (float value = 0; words >> value;) features.push_back(value);
+      ASSERT_EQ(features.size(), model->features().size());
+      EXPECT_NEAR(model->predict(features), expected, 1e-5) << rows;
+    }
+    EXPECT_GE(rows, 30u);
   }
-  EXPECT_GE(rows, 30u);
 }
 
 TEST(CostModels, ShippedOnesAreSmallAndHaveTheFeaturesOfThisBuild) {
@@ -64,7 +69,8 @@ TEST(CostModels, ShippedOnesAreSmallAndHaveTheFeaturesOfThisBuild) {
     EXPECT_LT(one.text.size(), std::size_t{1} << 20);
     const auto model = TreeModel::parse(one.text);
     ASSERT_TRUE(model) << one.name;
-    EXPECT_TRUE(std::ranges::equal(model->features(), panel_feature_names()));
+    EXPECT_TRUE(std::ranges::equal(model->features(), panel_feature_names()) ||
+                std::ranges::equal(model->features(), block_feature_names()));
   }
 }
 
@@ -92,6 +98,71 @@ TEST(CostModels, RankContractionsOfF32InOneThread) {
   EXPECT_EQ(cost_model_for(*machine::named("neoverse-v1"), {}), nullptr);
   EXPECT_EQ(cost_model_for(*machine::named("haswell"), {}), nullptr);
   EXPECT_EQ(cost_model_for(machine::cuda(), {}), nullptr);
+}
+
+TEST(CostModels, RankContractionsOf16BitFloatsOnHopper) {
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    EXPECT_NE(cost_model_for(machine::cuda("sm_90a"), {.contraction_dtype = dtype}), nullptr);
+    EXPECT_EQ(cost_model_for(machine::cuda("sm_80"), {.contraction_dtype = dtype}), nullptr);
+  }
+  EXPECT_EQ(cost_model_for(machine::cuda("sm_90a"), {.tf32 = true}), nullptr);
+}
+
+/// Matmul of f16 whose columns or reduction may be no multiples of anything.
+Group half_matmul(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {
+      staged({{"a", DType::F16, {Dim(m), Dim(k)}}, {"w", DType::F16, {Dim(k), Dim(n)}}},
+             {fmt::format("define(a: f16[{0}, {2}], w: f16[{2}, {1}]) {{ out: f16[i: {0}, j: {1}] "
+                          "= sum(k: {2}) {{ a[i, k] * w[k, j] }} }}",
+                          m, n, k)}),
+      {"out"},
+      {"w"}};
+}
+
+TEST(CostModels, EveryCandidateOfAGpuContractionHasFeatures) {
+  const machine::Machine gpu = machine::cuda("sm_90a");
+  const GroupOptions options{.contraction_dtype = DType::F16};
+  for (const auto& [m, n, k] : {std::array{512, 256, 1024}, {1, 1000, 2048}, {37, 29, 33}}) {
+    const Group group = half_matmul(m, n, k);
+    const auto features = schedule_features(group, gpu, options);
+    ASSERT_NE(features, nullptr);
+    EXPECT_EQ(features->work(), static_cast<double>(m) * n * k);
+    std::size_t count = 0;
+    for (const ScheduleCandidate& one : schedule_space(group, gpu, options)) {
+      if (!std::holds_alternative<BlockContractionSchedule>(one.schedule)) continue;
+      const auto vector = (*features)(one.schedule);
+      ASSERT_TRUE(vector) << to_text(one.schedule);
+      ASSERT_EQ(vector->size(), block_feature_names().size());
+      for (const float value : *vector) EXPECT_TRUE(std::isfinite(value)) << to_text(one.schedule);
+      ++count;
+    }
+    EXPECT_GT(count, 10u);
+    EXPECT_FALSE((*features)(RowsSchedule{{1}}));
+    EXPECT_FALSE((*features)(ContractionSchedule{}));
+  }
+}
+
+TEST(CostModels, TheLearnedScheduleOfAGpuIsLegalAndDeterministic) {
+  const machine::Machine gpu = machine::cuda("sm_90a");
+  GroupOptions options{.contraction_dtype = DType::F16};
+  std::size_t learned = 0;
+  for (const auto& [m, n, k] :
+       {std::array{512, 256, 1024}, {64, 1000, 2048}, {37, 29, 333}, {4096, 4096, 512}}) {
+    const Group group = half_matmul(m, n, k);
+    const auto usual = analytic_schedule(group, gpu, options);
+    ASSERT_TRUE(usual);
+    options.schedule.reset();
+    const auto chosen = learned_schedule(group, gpu, options);
+    EXPECT_EQ(chosen, learned_schedule(group, gpu, options));
+    const auto code = lower_group(group, gpu, options);
+    ASSERT_TRUE(code && code->schedule) << m;
+    EXPECT_EQ(*code->schedule, chosen ? *chosen : *usual) << m;
+    learned += chosen ? 1 : 0;
+  }
+  EXPECT_GE(learned, 2u);
+  // Another order of additions is another result.
+  options = {.exact = true, .contraction_dtype = DType::F16};
+  EXPECT_FALSE(learned_schedule(half_matmul(64, 1000, 2048), gpu, options));
 }
 
 TEST(CostModels, EveryCandidateOfAConvolutionHasFeatures) {
