@@ -172,6 +172,18 @@ TEST(MathFast, ExponentialsAreWithinAFewUlpWhereTheyAreNormal) {
   }
 }
 
+TEST(MathFast, ExponentialsAreNeverSubnormal) {
+  std::vector<float> x;
+  for (float at = -200; at < -80; at += 0.01f) x.push_back(at);
+  for (const Function function : {Function::Exp, Function::Exp2})
+    for (const unsigned lanes : {1U, 4U, 8U, 16U}) {
+      const auto y = apply<float>(MapLoop::of_map(function, DType::F32, Precision::Fast, lanes), x);
+      // Beside the least normal number, the polynomial may be off by its error.
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_TRUE(y[i] == 0 || y[i] > 0x1.fffffp-127f) << x[i] << " gives " << y[i];
+    }
+}
+
 TEST(MathFast, TanhAndErfAreWithinAFewUlpAndNeverBeyondOne) {
   for (const Reference& reference : references()) {
     if (reference.function != Function::Tanh && reference.function != Function::Erf) continue;

@@ -14,5 +14,7 @@ Lanes fraction(const Lanes& x);
 
 /// Scaling: x · 2^n for an integer n of any size or an infinity, rounded once.
 Lanes scaled(const Lanes& x, const Lanes& n);
+/// The same where `kept` (bools) is true, else 0.
+Lanes scaled_or_zero(const Lanes& x, const Lanes& n, const Lanes& kept);
 
 }  // namespace tessera::codegen::avx512

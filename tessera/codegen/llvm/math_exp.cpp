@@ -94,19 +94,32 @@ Lanes limited(const Lanes& x, double least, double most, Sign sign) {
 }
 
 /// Exponential on CPUs that scale vectors by any power of 2 in one instruction: only base e needs
-/// limits, for its n.
+/// limits, for its n. For Fast, subnormal results are 0, as elsewhere: arithmetic with subnormal
+/// operands takes a microcode assist of some hundred cycles, and masked scores of attention are
+/// often just that low (exp(-100)).
 Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast, Sign sign) {
   std::vector<double> c(base.exact.begin(), base.exact.end());
   if (fast) {
     c.clear();
     for (const double twice : base.fast) c.push_back(twice / 2);
+    const Format format = format_of(x);
+    const double least = (1 - format.bias) / base.log2, most = (format.bias + 2) / base.log2;
+    // Unordered: NaN is kept. Below `least` anything may become of n and r.
+    const Lanes kept = compare(llvm::CmpInst::FCMP_UGE, x, least);
+    if (base.log2 == 1) {
+      const Lanes r = avx512::fraction(x);
+      return avx512::scaled_or_zero(one_and(r, c), x - r, kept);
+    }
+    const auto [_, n, r] =
+        split(sign == Sign::NotPositive ? x : clamp_below(x, most), base, 0, false);
+    return avx512::scaled_or_zero(one_and(r, c), n, kept);
   }
   if (base.log2 == 1) {
     const Lanes r = avx512::fraction(x);
     return avx512::scaled(one_and(r, c), x - r);
   }
   const double most = 2 * format_of(x).bias / base.log2;
-  const auto [_, n, r] = split(limited(x, -most, most, sign), base, 0, !fast);
+  const auto [_, n, r] = split(limited(x, -most, most, sign), base, 0, true);
   return avx512::scaled(one_and(r, c), n);
 }
 
