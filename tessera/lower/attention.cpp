@@ -18,20 +18,18 @@ class WholeRowKernel : public AttentionKernel {
   using AttentionKernel::AttentionKernel;
 
  private:
-  Value attend(Id queries) override {
-    const Id keys = factor(form_.scores, form_.keys, form_.inner, form_.key);
-    hold(form_.scores, product(queries, keys));
+  Value attend() override {
+    hold(form_.scores, scores(queries()));
     for (const AttentionStage& stage : form_.between) {
-      set_axes(form_.row, form_.key);
+      set_score_axes();
       enter(stage);
-      e_.run_fold(stage.fold, {.vectors = {1}});
+      e_.run_fold(stage.fold, {.vectors = {key_axis()}});
       const Value result = e_.error() ? Value{} : e_.fold_results(*stage.fold)->front();
       e_.pop_scope();
       hold(stage, result);
     }
-    const Id weights = factor(form_.result, form_.weights, form_.row, form_.key);
-    const Id values = factor(form_.result, form_.values, form_.key, form_.width);
-    return product(weights, values);
+    const Id probabilities = weights(form_.weights);
+    return product(probabilities, factor(form_.result, form_.values, form_.key, form_.width));
   }
 };
 
@@ -61,8 +59,36 @@ double multiply_adds(const AttentionForm& form) {
 
 /// Wider scores than these leave the caches of a CPU.
 constexpr std::int64_t kMostKeys = 8192;
+/// Tiles of scores of f32 on a CPU where rows see some of the keys, those of
+/// `examples/attention.h`: a few rows, so that little is computed of keys that they do not see.
+/// Measured on a Neoverse V1 and a Sapphire Rapids by tools/bench-table; on the latter also with 16
+/// to 128 rows and 32 to 256 keys, for 128, 512 and 2048 of them.
+constexpr std::int64_t kCpuRows = 32, kCpuKeys = 96;
 /// Wider scores than these leave the registers of a thread block.
 constexpr std::int64_t kMostKeysAtOnce = 256;
+
+/// A tile of scores with the keys as its rows, which are read as they lie in memory, while queries
+/// are lanes; tiles that rows see in part are as narrow as there are rows.
+ScoreTile cpu_tile(const AttentionForm& form, std::int64_t rows, std::int64_t keys) {
+  ScoreTile tile{.rows = rows, .keys = keys, .whole_first = true, .last_keys = keys};
+  tile.keys_first = form.row >= 0;
+  if (keys % rows == 0) tile.last_keys = rows;
+  return tile;
+}
+
+/// Whether blocks of rows see fewer keys than there are, by a causal mask or a window.
+bool skips_keys(const AttentionForm& form) {
+  if (form.row < 0 || form.extents[static_cast<std::size_t>(form.row)] < 2 * kCpuRows) return false;
+  const VisibleKeys visible = visible_keys(form);
+  return std::ranges::any_of(visible.last,
+                             [](const KeyBound& last) { return last.row_factor > 0; });
+}
+
+/// Schedule of a CPU where rows see some of the keys.
+std::optional<AttentionSchedule> schedule_of_visible(const AttentionForm& form, DType products) {
+  if (products != DType::F32 || !skips_keys(form)) return std::nullopt;
+  return AttentionSchedule{kCpuRows, kCpuKeys};
+}
 
 /// Tiles for thread blocks, the preferred ones first: 128 rows are two of a wgmma. Measured on an
 /// H200 for widths of 64, 96, 128 and 256 and 512 and 4096 keys, with rows and keys of 64 and 128:
@@ -163,6 +189,11 @@ ScheduleCandidates attention_space(const Group& given, const machine::Machine& m
     for (const std::int64_t tile : {32, 64, 128, 256, 512, 1024})
       if (is_online && tile < keys) space.push_back({AttentionSchedule{row, tile}, 0});
   }
+  if (const auto visible = schedule_of_visible(*form, options.contraction_dtype);
+      visible && is_online &&
+      std::ranges::find(space, GroupSchedule(*visible), &ScheduleCandidate::schedule) ==
+          space.end())
+    space.push_back({*visible, 0});
   std::erase_if(space, [&](const ScheduleCandidate& one) {
     return !check(std::get<AttentionSchedule>(one.schedule), *form, machine);
   });
@@ -191,7 +222,8 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
     TESSERA_TRY_DONE(check(schedule, *form, machine));
     if (schedule.keys == 0) return lowering.at_once(schedule.rows);
     if (!online) return illegal_schedule("the softmax cannot be computed over tiles of keys");
-    return lowering.online(*online, {schedule.rows, schedule.keys});
+    return lowering.online(*online, blocks ? ScoreTile{schedule.rows, schedule.keys}
+                                           : cpu_tile(*form, schedule.rows, schedule.keys));
   }
   if (online) {
     if (blocks && keys > kMostKeysAtOnce)
@@ -199,7 +231,10 @@ Expected<Attempt> lower_attention(const Group& given, const machine::Machine& ma
         TESSERA_TRY(Attempt attempt, lowering.online(*online, tile));
         if (attempt) return attempt;
       }
-    if (!blocks && keys > kMostKeys) return lowering.online(*online, {64, 512});
+    if (!blocks)
+      if (const auto visible = schedule_of_visible(*form, lowering.products))
+        return lowering.online(*online, cpu_tile(*form, visible->rows, visible->keys));
+    if (!blocks && keys > kMostKeys) return lowering.online(*online, cpu_tile(*form, 64, 512));
   }
   if (keys > kMostKeys) return Attempt{};
   return lowering.at_once(rows_of(*form, machine));
