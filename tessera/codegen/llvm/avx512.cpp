@@ -48,4 +48,18 @@ Lanes scaled_or_zero(const Lanes& x, const Lanes& n, const Lanes& kept) {
       x, n, kept);
 }
 
+Lanes quotient(const Lanes& a, const Lanes& b) {
+  const Lanes near = each_piece(
+      [&](auto* x) {
+        llvm::IRBuilderBase& ir = b.ir();
+        llvm::Function* function =
+            intrinsic_named(*ir.GetInsertBlock()->getModule(), "llvm.x86.avx512.rcp14.ps.512");
+        return ir.CreateCall(function, {x, llvm::PoisonValue::get(b.type()),
+                                        llvm::ConstantInt::getAllOnesValue(ir.getInt16Ty())});
+      },
+      b);
+  const Lanes first = a * near;
+  return fma(fma(-b, first, a), near, first);
+}
+
 }  // namespace tessera::codegen::avx512

@@ -153,6 +153,11 @@ Lanes divided(const Lanes& a, const Lanes& b) {
   return nvptx::takes(b) ? nvptx::quotient(a, b) : a / b;
 }
 
+/// The same within 2 ulp.
+Lanes nearly_divided(const Lanes& a, const Lanes& b) {
+  return avx512::takes(b) && !b.is_double() ? avx512::quotient(a, b) : a / b;
+}
+
 // (tanh(x) - x) / x³ in x², up to tanh(x) = 0.5.
 constexpr double kTanhBound = 0.5625;
 constexpr double kTanh32[] = {-0x1.555548p-2, 0x1.110c74p-3, -0x1.b90960p-5, 0x1.58303ep-6,
@@ -206,7 +211,8 @@ constexpr Quotient kErfFast = {4.1, kErfAbove, kErfBelow};
 
 Lanes quotient(const Lanes& x, const Quotient& q) {
   const Lanes near = clamp_below(abs(x), q.bound), square = near * near;
-  const Lanes value = near * polynomial(square, q.above) / polynomial(square, q.below);
+  const Lanes value =
+      nearly_divided(near * polynomial(square, q.above), polynomial(square, q.below));
   return copysign(clamp_below(value, 1), x);
 }
 
@@ -227,7 +233,11 @@ Lanes exp2_of_sum(const Lanes& high, const Lanes& low) {
 
 Lanes sigmoid(const Lanes& x, Precision precision) {
   const Lanes one = x.constant(1.0);
-  if (precision == Precision::Fast) return one / (exp(-x, precision) + 1);
+  if (precision == Precision::Fast) {
+    // Up to 2^126: of more, the quotient is no normal number.
+    const double most = (format_of(x).bias - 1) / kLog2E;
+    return nearly_divided(one, exp(clamp_below(-x, most), precision) + 1);
+  }
   // By the exponential of a negative number, which loses nothing where the result is subnormal:
   // 1 - q, or e - e q, where q = e / (1 + e) has errors that count little where it is small.
   const Lanes e = exp(-abs(x), precision);
