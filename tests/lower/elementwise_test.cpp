@@ -63,6 +63,14 @@ int stores_of(const tile::Kernel& kernel) {
   return stores;
 }
 
+int loops_of(const tile::Kernel& kernel) {
+  int loops = 0;
+  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+    loops += kernel.ops[id].code == tile::Code::For ? 1 : 0;
+  });
+  return loops;
+}
+
 TEST(Elements, ComputesNeighboursTogetherOnThreadBlocks) {
   for (const Depthwise& d : depthwise_shapes())
     for (const std::int64_t neighbours : {1, 2, 3, 4, 8}) {
@@ -100,6 +108,18 @@ TEST(Elements, FewChannelsAreConvolvedDirectlyToo) {
   for (const std::int64_t channels : {4, 6, 8, 12})
     EXPECT_EQ(expect_group(depthwise({.c = channels}), lower_elementwise)->strategy, "direct conv")
         << channels;
+}
+
+TEST(Elements, LargeWindowsAreConvolvedRowByRow) {
+  for (const std::int64_t k : {9, 13, 31}) {
+    const auto code =
+        expect_group(depthwise({.c = 16, .h = 33, .w = 34, .k = k}), lower_elementwise, 1e-3);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->strategy, "direct conv") << k;
+    // One row of the window is unrolled, for several neighbours; rows are a loop.
+    EXPECT_EQ(loops_of(code->kernels[0].kernel), 2) << k;
+    EXPECT_GE(stores_of(code->kernels[0].kernel), 4) << k;
+  }
 }
 
 TEST(Elements, ShortRowsOfATransposeAreTakenWithAllThatLiesAcross) {
