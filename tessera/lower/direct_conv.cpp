@@ -183,10 +183,9 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
   std::vector<Loop>&output = loops->output, &window = loops->reduced;
   const std::int64_t width = lanes_of(machine);
   // Of a large window the rows are unrolled, or several of them, and the others stay a loop.
-  const bool is_crowded =
-      machine.architecture == machine::Architecture::X86_64 && window.size() > 1 &&
-      kMostOperations / element_operations(stage, *fold, loops->terms) < kLeastNeighbours &&
-      slides(*fold, nest, *loops, machine);
+  const bool is_crowded = machine.architecture == machine::Architecture::X86_64 &&
+                          window.size() > 1 && kMostOperations / loops->terms < kLeastNeighbours &&
+                          slides(*fold, nest, *loops, machine);
   const std::size_t unrolled = is_crowded ? 1 : loops->short_ones();
   window.erase(window.begin(), window.end() - static_cast<std::ptrdiff_t>(unrolled));
   std::int64_t taps = 1;

@@ -135,6 +135,35 @@ TEST(Elements, ShortRowsOfATransposeAreTakenWithAllThatLiesAcross) {
   EXPECT_THAT(schedule(48), ::testing::HasSubstr("vectorize(out/c.i)"));
 }
 
+TEST(Elements, RowsThatAnIndexSelectsAreReadAsTheyLie) {
+  const auto schedule = [](const GroupCase& c) {
+    const auto code = expect_group(c, lower_elementwise);
+    return code ? to_text(code->schedule.value()) : "";
+  };
+  // A reflected border: rows of 40 elements, several of them by a program.
+  const GroupCase reflected{
+      "reflected",
+      {f32("x", {3, 21, 40})},
+      {"define(x: f32[#c, #h, #w]) { out: f32[c, y: 25, w] = x[c, 20 - abs(20 - mod(y - 2, 40)), "
+       "w] }"}};
+  const std::string rows = schedule(reflected);
+  EXPECT_THAT(rows, ::testing::HasSubstr("vectorize(out/w)"));
+  EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("vectorize(out/y")));
+  EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("parallel(out/y)")));
+  // Where the last axis is reflected, or is short, there are no such rows.
+  const GroupCase across{
+      "across",
+      {f32("x", {50, 21})},
+      {"define(x: f32[#c, #w]) { out: f32[c, y: 25] = x[c, 20 - abs(20 - mod(y - 2, 40))] }"}};
+  EXPECT_THAT(schedule(across), ::testing::HasSubstr("vectorize(out/y)"));
+  const GroupCase narrow{
+      "narrow",
+      {f32("x", {3, 21, 2})},
+      {"define(x: f32[#c, #h, #w]) { out: f32[c, y: 25, w] = x[c, 20 - abs(20 - mod(y - 2, 40)), "
+       "w] }"}};
+  EXPECT_THAT(schedule(narrow), ::testing::HasSubstr("vectorize(out/y)"));
+}
+
 TEST(Elements, PositionsOfMaximaHaveRowsAsLanes) {
   const auto code = expect_group(
       {"first of the largest",
