@@ -164,6 +164,16 @@ TEST(Elements, RowsThatAnIndexSelectsAreReadAsTheyLie) {
   EXPECT_THAT(schedule(narrow), ::testing::HasSubstr("vectorize(out/y)"));
 }
 
+TEST(Elements, RemaindersOfWhatIsJustBeyondTheModulusAreRight) {
+  for (const auto& [size, first] : {std::pair{25, 2}, {21, 21}, {42, 0}, {63, 21}, {64, 22}})
+    expect_group({fmt::format("wrapped {} from -{}", size, first),
+                  {f32("x", {3, 21})},
+                  {fmt::format("define(x: f32[#c, #w]) {{ out: f32[c, y: {}] = x[c, mod(y - {}, "
+                               "21)] }}",
+                               size, first)}},
+                 lower_elementwise);
+}
+
 TEST(Elements, PositionsOfMaximaHaveRowsAsLanes) {
   const auto code = expect_group(
       {"first of the largest",
