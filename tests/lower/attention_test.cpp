@@ -360,6 +360,22 @@ TEST(AttentionGroups, OnACpuRowsThatSeeSomeOfTheKeysSkipTheOthers) {
   expect_right(cached);
 }
 
+TEST(AttentionGroups, LongRowsAreTilesOfKeysOnX86) {
+  const auto strategy = [](std::int64_t keys, std::int64_t width, std::string_view cpu) {
+    const AttentionCase c{"",
+                          {{'b', 1}, {'h', 1}, {'i', 260}, {'j', keys}, {'d', 8}, {'e', width}}};
+    const auto code = lower_attention(attention_group(c), *machine::named(cpu), {});
+    return code && *code ? (*code)->strategy : "none";
+  };
+  machine::Machine x86 = *machine::named("sapphirerapids");
+  const std::int64_t keys = x86.l2 / 2 / 4 / 256;
+  EXPECT_EQ(strategy(keys, 64, "sapphirerapids"), "attention, online, 32 x 96");
+  EXPECT_EQ(strategy(keys / 2, 64, "sapphirerapids").find("online"), std::string::npos);
+  EXPECT_EQ(strategy(keys, 128, "sapphirerapids").find("online"), std::string::npos);
+  EXPECT_EQ(strategy(keys, 64, "neoverse-v1").find("online"), std::string::npos);
+  expect_right({"", {{'b', 1}, {'h', 1}, {'i', 100}, {'j', 3100}, {'d', 8}, {'e', 8}}});
+}
+
 TEST(AttentionGroups, ProductsMayBeOfBf16) {
   expect_right({"", {{'b', 1}, {'h', 2}, {'i', 33}, {'j', 40}, {'d', 16}, {'e', 24}}},
                {.contraction_dtype = DType::BF16});
