@@ -40,16 +40,15 @@ class AttentionKernel {
     TESSERA_TRY_DONE(add(*std::ranges::find(tensors, out, &Operand::name), lowered.arguments));
     bind_programs(lowered.grid);
 
-    const Id queries = factor(form_.scores, query_factor_, form_.row, form_.inner);
-    store(attend(queries));
+    store(attend());
     if (e_.error()) return *e_.error();
     TESSERA_TRY(lowered.kernel, b_.finish());
     return lowered;
   }
 
  protected:
-  /// Emits the second matmul, given the queries of the rows.
-  virtual Value attend(Id queries) = 0;
+  /// Emits the second matmul.
+  virtual Value attend() = 0;
   /// Adds the axis of the keys to the tile.
   virtual void bind_keys() { bind_whole(form_.key); }
 
@@ -170,6 +169,29 @@ class AttentionKernel {
     }
   }
 
+  /// Axes of a tile of scores.
+  void set_score_axes() {
+    keys_first_ ? set_axes(form_.key, form_.row) : set_axes(form_.row, form_.key);
+  }
+  int key_axis() const { return keys_first_ ? 0 : 1; }
+  /// The queries as an operand of the first matmul.
+  Id queries() {
+    return keys_first_ ? factor(form_.scores, query_factor_, form_.inner, form_.row)
+                       : factor(form_.scores, query_factor_, form_.row, form_.inner);
+  }
+  /// The first matmul.
+  Value scores(Id queries) {
+    if (keys_first_)
+      return product(factor(form_.scores, key_factor_, form_.key, form_.inner), queries);
+    return product(queries, factor(form_.scores, key_factor_, form_.inner, form_.key));
+  }
+  /// The first operand of the second matmul: [row, key].
+  Id weights(const Scalar& scalar, const std::vector<tile::Nest::Axis>& guards = {}) {
+    if (!keys_first_) return factor(form_.result, scalar, form_.row, form_.key, guards);
+    const Id id = factor(form_.result, scalar, form_.key, form_.row, guards);
+    return e_.error() ? id : b_.permute(id, {1, 0});
+  }
+
   tile::Nest::Axis axis_of(const AttentionStage& of, const std::string& variable) const {
     const auto loop = of.loop_of.find(variable);
     if (loop == of.loop_of.end()) return {variable, 1, false, Scalar(0)};
@@ -210,7 +232,7 @@ class AttentionKernel {
   /// Makes a stage, whose reduction has this result, readable. These conditions are known to hold.
   void hold(const AttentionStage& of, const Value& reduced,
             const std::vector<Scalar>& conditions = {}) {
-    set_axes(form_.row, form_.key);
+    set_score_axes();
     enter(of);
     for (const Scalar& condition : conditions) e_.set_value(condition, e_.evaluate(truth(true)));
     e_.set_fold(*of.fold, reduced);
@@ -257,6 +279,9 @@ class AttentionKernel {
   std::optional<Scalar> blank_ = {};  // rows whose result is 0 regardless
   bool last_rows_first_ = false;      // in the order of programs
   bool along_one_axis_ = false;       // all programs, for persistent blocks
+  /// Tiles of scores are [key, row]: keys are read as they lie in memory, and reductions over the
+  /// keys have rows as their lanes.
+  bool keys_first_ = false;
   tile::Builder b_;
   Evaluator e_;
   Position block_ = {};  // where the rows begin

@@ -36,6 +36,8 @@ class Reads {
   /// Index variables: copies are contiguous along `inner`; accesses may be boxes along `rows`.
   struct Variables {
     std::set<std::string> inner = {}, rows = {};
+    /// Copies of windows are contiguous within a group of channels, which these number.
+    std::set<std::string> groups = {};
     std::optional<DType> copies = {};  // dtype of copies; none: unchanged
     bool aligned = false;              // rows that are not aligned are copied
   };
@@ -45,6 +47,7 @@ class Reads {
         extents_(extents),
         inner_(std::move(variables.inner)),
         rows_(std::move(variables.rows)),
+        groups_(std::move(variables.groups)),
         copies_(variables.copies),
         aligned_(variables.aligned),
         before_(before),
@@ -154,6 +157,19 @@ class Reads {
       axes.push_back({{axis}});
       source.at.push_back(first == 0 ? Scalar(axis) : Scalar(axis) + Scalar(first));
     }
+    if (const auto group = group_of(at, shape)) {
+      // The axis of groups comes first, that of the channels within one stays the last.
+      const std::int64_t within = shape.back() / extents_.at(*group);
+      const Axis outer = named({"group", extents_.at(*group)}), inner = named({"within", within});
+      source.at.back() = Scalar(outer) * Scalar(within) + Scalar(inner);
+      axes.back() = {{inner}};
+      axes.push_back({{outer}});
+      at.back() = at.back().without([&](const std::string& axis) { return axis == *group; });
+      at.push_back(AffineIndex::of(*group));
+      shape.back() = within;
+      shape.push_back(extents_.at(*group));
+      order.insert(order.begin(), order.size());
+    }
     const auto ordered = [&](const auto& list) {
       auto result = list;
       for (std::size_t i = 0; i < list.size(); ++i) result[i] = list[order[i]];
@@ -175,6 +191,29 @@ class Reads {
                                   .value = Scalar(Node{source})},
                        .sizes = stage_.sizes});
     return strided(name, dtype, at, shape);
+  }
+
+  /// Variable of the groups that the last axis consists of: channels of a grouped convolution,
+  /// where windows run along other axes. Neighbouring pixels of a group then lie side by side, as
+  /// those of an image without groups do.
+  std::optional<std::string> group_of(const std::vector<AffineIndex>& at,
+                                      const std::vector<std::int64_t>& shape) const {
+    const std::vector<AffineIndex::Term>& terms = at.back().terms;
+    if (terms.size() != 2 || at.back().base != 0) return std::nullopt;
+    const auto group = std::ranges::find_if(
+        terms, [&](const AffineIndex::Term& term) { return groups_.contains(term.variable); });
+    if (group == terms.end()) return std::nullopt;
+    const AffineIndex::Term& channel = terms[group == terms.begin() ? 1 : 0];
+    const bool has_window = std::ranges::any_of(at, [&](const AffineIndex& index) {
+      return &index != &at.back() &&
+             std::ranges::any_of(index.terms, [&](const AffineIndex::Term& term) {
+               return inner_.contains(term.variable);
+             });
+    });
+    const bool is_split = channel.factor == 1 && inner_.contains(channel.variable) &&
+                          group->factor == extents_.at(channel.variable) &&
+                          group->factor * extents_.at(group->variable) == shape.back();
+    return has_window && is_split ? std::optional(group->variable) : std::nullopt;
   }
 
   static std::int64_t stride_of(const std::vector<std::int64_t>& shape, std::size_t axis) {
@@ -275,7 +314,7 @@ class Reads {
 
   const Stage& stage_;
   const AxisExtents& extents_;
-  std::set<std::string> inner_, rows_;
+  std::set<std::string> inner_, rows_, groups_;
   std::optional<DType> copies_;
   bool aligned_;
   tile::Stages& before_;
@@ -457,6 +496,8 @@ std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::
     variables.aligned =
         !c.bytes && c.column.extent >= kLeastColumns && multiply_adds(c) >= kLeastWork;
   }
+  if (!rounding && prefix == "a")
+    for (const IndexAxis& axis : c.batch) variables.groups.insert(axis.name);
   const std::set<std::string> names = axes_in(value);
   const bool is_ahead = rounding && is_computed_ahead(c, value, *rounding);
   if (prefix == "a") c.is_a_ahead = is_ahead;

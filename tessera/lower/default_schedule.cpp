@@ -52,7 +52,8 @@ class Chooser {
     if (!matrices()) elements();
     // What is left of the output's loops are programs.
     for (const Loop& loop : std::vector<Loop>(nest().loops))
-      if (!loop.reduces && loop.kind == Loop::Kind::Serial && loop.extent > 0)
+      if (!loop.reduces && loop.kind == Loop::Kind::Serial && loop.extent > 0 &&
+          loop.name != serial_)
         take(schedule_.parallel(named(loop.name)));
     if (error_) return *error_;
     return std::move(schedule_);
@@ -204,7 +205,38 @@ class Chooser {
       most /= vectorize({*across}, across_part(*across, output, most));
       std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });
     }
+    if (fold == nullptr && !has_blocks && rows_of_memory(output, most)) return;
     if (most > 1) vectorize(output, most);
+  }
+
+  /// Vectorizes the last loops alone where others select rows of memory by indices that are not
+  /// affine (a gather, a reflected border): each row is then read as it lies, not by pointers of
+  /// its elements. A program loops over several short rows. Whether there are such rows.
+  bool rows_of_memory(const std::vector<Loop>& output, std::int64_t most) {
+    std::set<std::string> selecting;
+    for_each_read(stage_.output.value, [&](const node::Read& read) {
+      for (const Scalar& at : read.at)
+        if (!affine_index(at))
+          for (const std::string& name : loops_of(nest(), at)) selecting.insert(name);
+    });
+    std::vector<Loop> along;
+    std::int64_t length = 1;
+    auto loop = output.rbegin();
+    for (; loop != output.rend() && (loop->extent <= 1 || !selecting.contains(loop->name));
+         ++loop) {
+      along.insert(along.begin(), *loop);
+      length = std::min(length * std::max<std::int64_t>(loop->extent, 1), most);
+    }
+    if (loop == output.rend() || length < machine_.vector_bytes / 4) return false;
+    vectorize(along, most);
+    if (const std::int64_t rows = part_of(loop->extent, most / length); rows > 1) {
+      serial_ = loop->name;
+      if (rows < loop->extent) {
+        take(schedule_.split(named(loop->name), rows));
+        serial_ += ".i";
+      }
+    }
+    return true;
   }
 
   /// Number of positions of a window, up to a bound.
@@ -338,6 +370,7 @@ class Chooser {
   const machine::Machine& machine_;
   const LoopParameters& parameters_;
   std::optional<Diagnostic> error_;
+  std::string serial_ = {};  // a loop within a program
 };
 
 }  // namespace

@@ -184,6 +184,7 @@ class Evaluator {
 
   // evaluate_number.cpp: functions of numbers
   Value evaluate_argument(const Scalar& argument, bool discontinuous);
+  std::optional<Value> near_remainder(Fn fn, const std::vector<Value>& args);
   Value apply_affine(Fn fn, const std::vector<Value>& args, bool& done);
   Id apply(Fn fn, Sort meet, const std::vector<Id>& args);
   Range range_of(Fn fn, const std::vector<Value>& args) const;

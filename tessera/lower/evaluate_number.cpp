@@ -112,6 +112,7 @@ Value Evaluator::visit(const node::Apply& n) {
     const Value value = apply_affine(n.fn, args, done);
     if (done) return value;
   }
+  if (const auto near = near_remainder(n.fn, args)) return *near;
   std::vector<Id> ids;
   for (const Value& arg : args) ids.push_back(id_of(arg));
   Fn fn = n.fn;
@@ -127,6 +128,33 @@ Value Evaluator::visit(const node::Apply& n) {
     if (b_.type(*result.id).is_scalar()) result.position = scalar_position(*result.id);
   }
   return result;
+}
+
+/// x mod m of an x that is less than m beyond [0, m), by an addition: CPUs have no division of
+/// vectors of integers.
+std::optional<Value> Evaluator::near_remainder(Fn fn, const std::vector<Value>& args) {
+  if (fn != Fn::Mod || args[0].sort != Sort::Integer || !args[1].position ||
+      !args[1].position->is_constant())
+    return std::nullopt;
+  const std::int64_t m = args[1].position->base;
+  const Range& range = args[0].range;
+  if (m < 1 || m > (std::int64_t{1} << 40) || range.low < -m || range.high >= 2 * m)
+    return std::nullopt;
+  const Id x = id_of(args[0]);
+  if (!b_.type(x).is_tile()) return std::nullopt;
+  const auto filled = [&](std::int64_t value) {
+    return b_.constant(tile::Type(b_.type(x)), static_cast<double>(value));
+  };
+  const auto correction = [&](Id condition, std::int64_t by) {
+    return b_.map(Function::Select, {condition, filled(by), filled(0)});
+  };
+  Id result = x;
+  if (range.low < 0) result = b_.add(result, correction(b_.map(Function::Less, {x, filled(0)}), m));
+  if (range.high >= m)
+    result = b_.add(result, correction(b_.map(Function::GreaterEqual, {x, filled(m)}), -m));
+  Value value = number(result, Sort::Integer);
+  value.range = {0, m - 1};
+  return value;
 }
 
 Value Evaluator::apply_affine(Fn fn, const std::vector<Value>& args, bool& done) {

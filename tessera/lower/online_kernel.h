@@ -17,6 +17,9 @@ struct ScoreTile {
   std::int64_t rows = 1, keys = 1;
   /// Tiles that all rows see whole have a loop of their own, before the others.
   bool whole_first = false;
+  /// Keys of a tile behind them, a divisor of `keys`.
+  std::int64_t last_keys = keys;
+  bool keys_first = false;  // as in AttentionKernel
 };
 
 /// A program holds a tile of scores at a time; reductions go on from tile to tile.
@@ -28,7 +31,9 @@ class OnlineKernel : public AttentionKernel {
         online_(online),
         visible_(visible_keys(form)),
         keys_(tile.keys),
+        last_keys_(tile.last_keys),
         is_asked_(!tile.whole_first && keeps_lowest(form)) {
+    keys_first_ = tile.keys_first;
     outside_ = online.outside;
     blank_ = online.blank;
     // Rows that see more keys come first, so that programs end at about the same time.
@@ -69,15 +74,17 @@ class OnlineKernel : public AttentionKernel {
 
   /// The second matmul, tile by tile. Where keys are masked in the sums of the first matmul, in one
   /// loop, which asks whether all rows see a whole tile; else first such tiles, then the others.
-  Value attend(Id queries) override {
-    const std::int64_t keys = extent(form_.key), whole = keys / keys_ * keys_;
+  Value attend() override {
+    const std::int64_t keys = extent(form_.key);
+    std::int64_t whole = keys / keys_ * keys_;
     key_range_ = {0, keys - 1};
+    const Id query = queries();
     Partials partials = initial();
     if (e_.error()) return {};
     const auto loop = [&](Id from, Id to, Range range, Visible visible) {
       const auto opened = b_.open_for(from, to, b_.index(keys_), partials.all());
       e_.push_scope();
-      partials = after_tile(queries, Partials::of(opened.carried),
+      partials = after_tile(query, Partials::of(opened.carried),
                             {scalar_position(opened.index), range, visible});
       e_.pop_scope();
       partials = Partials::of(b_.close_for(partials.all()));
@@ -92,16 +99,22 @@ class OnlineKernel : public AttentionKernel {
         loop(from, middle, {0, whole - 1}, Visible::All);
       }
       const Id end = last_key(keys);
+      if (!is_asked_ && visible_.first.empty() && last_keys_ < keys_) {
+        keys_ = last_keys_;
+        whole = keys / keys_ * keys_;
+        const Id first = std::exchange(middle, last_tile(whole));
+        loop(first, middle, {0, whole - 1}, Visible::All);
+      }
       const std::int64_t most = ceil_div(keys, keys_) * keys_ - 1;
       loop(middle, end, {0, most}, is_asked_ ? Visible::Asked : Visible::Some);
     } else {
       if (whole == keys_)
-        partials = after_tile(queries, partials, {{}, {0, keys_ - 1}});
+        partials = after_tile(query, partials, {{}, {0, keys_ - 1}});
       else if (whole > 0)
         loop(b_.index(0), b_.index(whole), {0, whole - 1}, Visible::All);
       if (whole < keys)
         partials =
-            after_tile(queries, partials, {Position::constant(whole), {whole, whole + keys_ - 1}});
+            after_tile(query, partials, {Position::constant(whole), {whole, whole + keys_ - 1}});
     }
     if (e_.error()) return {};
     return {.sort = Sort::Value, .id = finished(partials)};
@@ -143,6 +156,7 @@ class OnlineKernel : public AttentionKernel {
     const auto with_mask = [&] { return std::vector<Id>{with_conditions(*sums.id, guards)}; };
     return {.sort = Sort::Value, .id = b_.if_else(is_whole, as_they_are, with_mask)[0]};
   }
+  /// The sums of the scores [row, key], -inf where the conditions or the guards do not hold.
   Id with_conditions(Id sums, const std::vector<tile::Nest::Axis>& guards) {
     std::optional<Id> all;
     const auto require = [&](Id condition) {
@@ -223,18 +237,18 @@ class OnlineKernel : public AttentionKernel {
   Partials initial() {
     Partials partials;
     for (const AttentionStage& stage : form_.between) {
-      set_axes(form_.row, form_.key);
+      set_score_axes();
       enter(stage);
-      partials.rows.push_back(e_.initial_accumulators(*stage.fold, {.vectors = {1}})[0]);
+      partials.rows.push_back(e_.initial_accumulators(*stage.fold, {.vectors = {key_axis()}})[0]);
       e_.pop_scope();
     }
     partials.sum = zeros(rows_, extent(form_.width));
     return partials;
   }
 
-  Partials after_tile(Id queries, const Partials& before, const Tiles& tiles) {
+  Partials after_tile(Id query, const Partials& before, const Tiles& tiles) {
     enter_tile(tiles);
-    const Value sums = scores_of_tile(queries);
+    const Value sums = scores(query);
     Weighted now = weighted(sums, before, tiles);
     const Id values = values_of_tile();
     if (!e_.error()) now.partials.sum = *product(now.weights, values, now.partials.sum).id;
@@ -244,9 +258,6 @@ class OnlineKernel : public AttentionKernel {
   void enter_tile(const Tiles& tiles) {
     key_block_ = tiles.at;
     key_range_ = tiles.range;
-  }
-  Value scores_of_tile(Id queries) {
-    return product(queries, factor(form_.scores, key_factor_, form_.inner, form_.key));
   }
   Id values_of_tile() { return factor(form_.result, form_.values, form_.key, form_.width); }
 
@@ -271,18 +282,18 @@ class OnlineKernel : public AttentionKernel {
       const AttentionStage& stage = form_.between[i];
       const Id carried = rescaled(stage, online_.exponents[i], before.rows[i], before, now, i);
       hold_rows(now, i, RowValues::Finite);
-      set_axes(form_.row, form_.key);
+      set_score_axes();
       enter(stage);
-      e_.run_fold(stage.fold, {.vectors = {1}, .guards = guards, .carried = {carried}});
+      e_.run_fold(stage.fold, {.vectors = {key_axis()}, .guards = guards, .carried = {carried}});
       if (!e_.error()) now.rows[i] = *e_.fold_results(*stage.fold)->front().id;
       e_.pop_scope();
     }
     if (e_.error()) return {now};
     const std::size_t all = form_.between.size();
     hold_rows(now, all, RowValues::Finite);
-    const Id weights = factor(form_.result, online_.weights, form_.row, form_.key, guards);
+    const Id probabilities = weights(online_.weights, guards);
     now.sum = rescaled(form_.result, online_.result_exponent, now.sum, before, now, all);
-    return {now, weights};
+    return {now, probabilities};
   }
 
   /// Whether rows without a finite term so far, whose maximum is -inf, are held as 0: all of their
@@ -308,7 +319,7 @@ class OnlineKernel : public AttentionKernel {
   Id exponent(const AttentionStage& of, const Scalar& scalar, const Partials& partials,
               std::size_t count) {
     hold_rows(partials, count, RowValues::AsReduced);
-    set_axes(form_.row, form_.key);
+    set_score_axes();
     enter(of);
     const Id id = e_.id_of(e_.converted(e_.evaluate(scalar), Sort::Value));
     e_.pop_scope();
@@ -333,8 +344,12 @@ class OnlineKernel : public AttentionKernel {
 
   /// A number per row at every position of a tile of rows.
   Id along_rows(Id id, tile::Extents shape) {
-    const tile::Extents own = b_.type(id).shape;
+    tile::Extents own = b_.type(id).shape;
     if (own == shape) return id;
+    if (keys_first_ && own == tile::Extents{1, rows_}) {
+      own = {rows_};
+      id = b_.reshape(id, own);
+    }
     if (own.empty()) return b_.broadcast(id, shape);
     if (own.size() < shape.size()) {
       tile::Extents longer = own;
@@ -346,6 +361,9 @@ class OnlineKernel : public AttentionKernel {
 
   /// The sum, with the rows held as they are in the end. Terms of an infinite exponent are NaN.
   Id finished(Partials partials) {
+    if (std::exchange(keys_first_, false))  // as the result has them
+      for (Id& row : partials.rows)
+        if (!e_.error() && !b_.type(row).shape.empty()) row = b_.reshape(row, {rows_});
     const auto invalid = [&](const AttentionStage& of, const std::optional<Scalar>& scalar, Id sum,
                              std::size_t count) {
       if (!scalar || e_.error()) return sum;
@@ -378,7 +396,8 @@ class OnlineKernel : public AttentionKernel {
   const VisibleKeys visible_;
   std::vector<Scalar> conditions_;  // hold where keys are visible
   Id visible_from_ = 0, visible_to_ = 0;
-  const std::int64_t keys_;
+  std::int64_t keys_;             // of a tile
+  const std::int64_t last_keys_;  // of a tile behind those that all rows see whole
   double scale_ = 1;         // of the scores, where the operands of the first matmul are not scaled
   const bool is_asked_;      // whether a tile is visible to all rows
   Position key_block_ = {};  // where the tile of keys begins

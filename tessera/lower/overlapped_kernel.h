@@ -75,34 +75,35 @@ class OverlappedKernel : public OnlineKernel {
     return heads_at_a_time(order);
   }
 
-  Value attend(Id queries) override {
+  Value attend() override {
     const std::int64_t keys = extent(form_.key), whole = keys / keys_ * keys_,
                        most = ceil_div(keys, keys_) * keys_ - 1;
     key_range_ = {0, keys - 1};
+    const Id query = queries();
     Weighted now{initial()};
     if (e_.error()) return {};
     const Id size = b_.index(keys_);
     const bool is_bounded = !visible_.last.empty() || !visible_.first.empty();
     if (!is_bounded) {
-      now = first(queries, now.partials, {{}, {0, keys_ - 1}, Visible::All});
+      now = first(query, now.partials, {{}, {0, keys_ - 1}, Visible::All});
       if (whole > keys_)
-        now = loop(queries, now, size, b_.index(whole), {{}, {0, whole - 1}, Visible::All});
+        now = loop(query, now, size, b_.index(whole), {{}, {0, whole - 1}, Visible::All});
       Position last = Position::constant(whole - keys_);
       if (whole < keys) {
         last = Position::constant(whole);
-        now = after(queries, now, {last, {whole, whole + keys_ - 1}, partly_});
+        now = after(query, now, {last, {whole, whole + keys_ - 1}, partly_});
       }
       return completed(now, last, {0, most});
     }
     // The first tile is masked whether or not all rows see it; then those that only some see, those
     // that all see, and again those that some see.
     const Id begin = visible_.first.empty() ? b_.index(0) : first_tile();
-    now = first(queries, now.partials, {scalar_position(begin), {0, most}, partly_});
+    now = first(query, now.partials, {scalar_position(begin), {0, most}, partly_});
     Id next = b_.add(begin, size);
     find_visible(keys);
     const auto up_to = [&](Id end, Visible visible, Range range) {
       end = b_.map(tile::Function::Max, {next, end});
-      now = loop(queries, now, next, end, {{}, range, visible});
+      now = loop(query, now, next, end, {{}, range, visible});
       next = end;
     };
     if (!visible_.first.empty()) up_to(tiles_up_to(visible_from_), partly_, {0, most});
@@ -119,15 +120,15 @@ class OverlappedKernel : public OnlineKernel {
     return b_.mul(b_.map(tile::Function::Div, {b_.add(key, b_.index(keys_ - 1)), size}), size);
   }
 
-  Weighted first(Id queries, const Partials& before, const Tiles& tiles) {
+  Weighted first(Id query, const Partials& before, const Tiles& tiles) {
     enter_tile(tiles);
-    const Value sums = scores_of_tile(queries);
+    const Value sums = scores(query);
     return e_.error() ? Weighted{before} : weighted(sums, before, tiles);
   }
   /// A tile, and the second matmul of the one before.
-  Weighted after(Id queries, const Weighted& before, const Tiles& tiles) {
+  Weighted after(Id query, const Weighted& before, const Tiles& tiles) {
     enter_tile(tiles);
-    const Value sums = scores_of_tile(queries);
+    const Value sums = scores(query);
     Partials partials = before.partials;
     partials.sum = with_values(before, *tiles.at.plus(Position::constant(keys_), -1), tiles.range);
     enter_tile(tiles);
@@ -139,7 +140,7 @@ class OverlappedKernel : public OnlineKernel {
     return e_.error() ? of.partials.sum : *product(of.weights, values, of.partials.sum).id;
   }
 
-  Weighted loop(Id queries, const Weighted& before, Id from, Id to, Tiles tiles) {
+  Weighted loop(Id query, const Weighted& before, Id from, Id to, Tiles tiles) {
     if (e_.error()) return before;
     std::vector<Id> start = before.partials.all();
     start.push_back(before.weights);
@@ -151,7 +152,7 @@ class OverlappedKernel : public OnlineKernel {
     };
     e_.push_scope();
     tiles.at = scalar_position(opened.index);
-    const Weighted now = after(queries, weighted_of(opened.carried), tiles);
+    const Weighted now = after(query, weighted_of(opened.carried), tiles);
     e_.pop_scope();
     std::vector<Id> ids = now.partials.all();
     ids.push_back(now.weights);

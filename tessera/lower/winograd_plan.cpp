@@ -9,7 +9,8 @@ namespace {
 
 /// Costs are in multiplications and additions at the machine's best rate. The numbers were measured
 /// on a Neoverse V1; what they stand for is much the same wherever vectors are added and
-/// multiplied.
+/// multiplied, but for the costs of bytes, which follow from how many operations a machine does
+/// while it waits (`operations_per_byte`).
 ///
 /// Matmuls reach nearly the peak rate, closer for longer reductions; an implicit-GEMM convolution a
 /// little less.
@@ -20,6 +21,8 @@ constexpr double kTransformed = 25, kPacked = 20;
 /// Cost of a byte of weights per read, from L2, L3 or memory; and of the space that it occupies
 /// while the program runs.
 constexpr double kNear = 1.5, kFar = 4, kMemory = 8, kRoom = 3;
+/// Lanes that a Neoverse V1 multiplies and adds per cycle: four vectors of 16 bytes.
+constexpr double kLanesPerCycle = 16;
 /// Fraction of a program's time that is lost to load imbalance.
 constexpr double kWaiting = 0.1;
 /// Least estimated speedup over direct convolution.
@@ -28,6 +31,15 @@ constexpr std::int64_t kMostTiles = 128;
 
 double real(std::int64_t x) {
   return static_cast<double>(x);
+}
+
+/// Operations in the time of reading a byte from beyond L2, relative to a Neoverse V1: a core of
+/// either architecture reads about as many bytes per cycle, but two vectors of 64 bytes multiply
+/// and add twice as many lanes. Sapphire Rapids: 8 per byte from L3, 15 from memory, beside the
+/// time of the matmuls, for 128 to 512 channels of 7 x 7 and 8 x 8 pixels.
+double operations_per_byte(const machine::Machine& machine) {
+  if (machine.architecture != machine::Architecture::X86_64) return 1;
+  return std::max(1.0, 2 * machine.vector_bytes / 4 / kLanesPerCycle);
 }
 
 /// Blocks of nearly equal size, for every number of them that makes a difference.
@@ -73,8 +85,8 @@ class Planner {
 
   /// Estimated cost of the direct convolution.
   double direct() const {
-    const double sums =
-        real(conv_.images * conv_.slices * conv_.rows * conv_.columns * conv_.filters);
+    const double positions = real(conv_.images * conv_.slices * conv_.rows * conv_.columns);
+    const double sums = positions * real(ceil_div(conv_.filters, lanes_) * lanes_);
     const double pixels =
         real(conv_.images * conv_.depth * conv_.height * conv_.width * conv_.channels);
     return 2 * sums * (9 * real(conv_.taps * conv_.channels) + kShortSums) / kDirect +
@@ -111,11 +123,17 @@ class Planner {
   /// So many weights for each filter and channel, read so often.
   double weights(double each, double times) const {
     const double bytes = 4 * each * real(conv_.taps * conv_.channels * conv_.filters);
-    const double each_time = bytes <= real(machine_.l2)           ? kNear
-                             : bytes <= real(machine_.l3) * 3 / 4 ? kFar
-                                                                  : kMemory;
-    return bytes * (kRoom + times * each_time);
+    const double beyond = bytes <= real(machine_.l3) * 3 / 4 ? kFar : kMemory;
+    const double near = bytes <= real(machine_.l2) ? bytes
+                        : keeps_part_in_l2()       ? real(machine_.l2)
+                                                   : 0;
+    return bytes * kRoom +
+           times * (near * kNear + (bytes - near) * beyond * operations_per_byte(machine_));
   }
+
+  /// Whether a part of what is larger than L2 stays there when it is read again and again: large
+  /// L2 caches of x86-64 do not replace the least recently used line.
+  bool keeps_part_in_l2() const { return machine_.architecture == machine::Architecture::X86_64; }
 
   void filters(WinogradSchedule plan) {
     for (std::int64_t count = 1; count <= ceil_div(conv_.filters, lanes_); count *= 2) {

@@ -158,41 +158,72 @@ TEST(MathFast, ExponentialsAreWithinAFewUlpWhereTheyAreNormal) {
         reference.function != Function::Sigmoid)
       continue;
     const std::vector<float> x = floats(100'000);
-    const auto y =
-        apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast), x);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double exact = reference.of(x[i]);
-      if (exact < 0x1p-125) {
-        ASSERT_LE(y[i], 0x1p-124) << x[i];
-        ASSERT_GE(y[i], 0) << x[i];
-      } else {
-        ASSERT_LE(ulp_error(y[i], exact), 8) << x[i] << " gives " << y[i];
+    for (const unsigned lanes : {4U, 16U}) {
+      const auto y =
+          apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast, lanes), x);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double exact = reference.of(x[i]);
+        if (exact < 0x1p-125) {
+          ASSERT_LE(y[i], 0x1p-124) << x[i];
+          ASSERT_GE(y[i], 0) << x[i];
+        } else {
+          ASSERT_LE(ulp_error(y[i], exact), 8) << x[i] << " gives " << y[i];
+        }
       }
     }
   }
+}
+
+TEST(MathFast, ExponentialsAreNeverSubnormal) {
+  std::vector<float> x;
+  for (float at = -200; at < -80; at += 0.01f) x.push_back(at);
+  for (const Function function : {Function::Exp, Function::Exp2})
+    for (const unsigned lanes : {1U, 4U, 8U, 16U}) {
+      const auto y = apply<float>(MapLoop::of_map(function, DType::F32, Precision::Fast, lanes), x);
+      // Beside the least normal number, the polynomial may be off by its error.
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_TRUE(y[i] == 0 || y[i] > 0x1.fffffp-127f) << x[i] << " gives " << y[i];
+    }
 }
 
 TEST(MathFast, TanhAndErfAreWithinAFewUlpAndNeverBeyondOne) {
   for (const Reference& reference : references()) {
     if (reference.function != Function::Tanh && reference.function != Function::Erf) continue;
     const std::vector<float> x = floats(100'000);
-    const auto y =
-        apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast), x);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (std::fabs(x[i]) < 0x1p-120f) continue;
-      ASSERT_LE(ulp_error(y[i], reference.of(x[i])), 8) << x[i] << " gives " << y[i];
-      ASSERT_FALSE(std::fabs(y[i]) > 1) << x[i] << " gives " << y[i];
+    for (const unsigned lanes : {4U, 16U}) {
+      const auto y =
+          apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast, lanes), x);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        if (std::fabs(x[i]) < 0x1p-120f) continue;
+        ASSERT_LE(ulp_error(y[i], reference.of(x[i])), 8) << x[i] << " gives " << y[i];
+        ASSERT_FALSE(std::fabs(y[i]) > 1) << x[i] << " gives " << y[i];
+      }
+      const auto special =
+          apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast, lanes),
+                       std::vector<float>{kInf, -kInf, kNan, 0, -0.0f, -1000, 10});
+      EXPECT_EQ(special[0], 1);  // exactly: gelu multiplies the difference by its argument
+      EXPECT_EQ(special[1], -1);
+      EXPECT_TRUE(std::isnan(special[2]));
+      EXPECT_EQ(special[3], 0);
+      EXPECT_TRUE(std::signbit(special[4]));
+      EXPECT_EQ(special[5], -1);
+      EXPECT_EQ(special[6], 1);
     }
-    const auto special =
-        apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast),
-                     std::vector<float>{kInf, -kInf, kNan, 0, -0.0f, -1000, 10});
-    EXPECT_EQ(special[0], 1);  // exactly: gelu multiplies the difference by its argument
-    EXPECT_EQ(special[1], -1);
-    EXPECT_TRUE(std::isnan(special[2]));
-    EXPECT_EQ(special[3], 0);
-    EXPECT_TRUE(std::signbit(special[4]));
-    EXPECT_EQ(special[5], -1);
-    EXPECT_EQ(special[6], 1);
+  }
+}
+
+TEST(MathFast, SigmoidKeepsItsSpecialValues) {
+  for (const unsigned lanes : {4U, 16U}) {
+    const auto y =
+        apply<float>(MapLoop::of_map(Function::Sigmoid, DType::F32, Precision::Fast, lanes),
+                     std::vector<float>{kInf, -kInf, kNan, 0, -1000, 1000});
+    EXPECT_EQ(y[0], 1);
+    EXPECT_LE(y[1], 0x1p-125);
+    EXPECT_GE(y[1], 0);
+    EXPECT_TRUE(std::isnan(y[2]));
+    EXPECT_EQ(y[3], 0.5);
+    EXPECT_LE(y[4], 0x1p-125);
+    EXPECT_EQ(y[5], 1);
   }
 }
 

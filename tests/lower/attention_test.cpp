@@ -298,9 +298,10 @@ TEST(AttentionGroups, WeightsThatFollowNoExponentialAreNotOnline) {
     EXPECT_EQ(std::get<AttentionSchedule>(one.schedule).keys, 0);
 }
 
-/// Loops of the kernel for tiles of so many keys.
-int loops_of(const AttentionCase& c, std::int64_t keys) {
-  const auto code = lower_attention(attention_group(c), machine::host(), with_keys(c, keys));
+/// Loops of the kernel for tiles of 16 rows and so many keys.
+int loops_of(const AttentionCase& c, std::int64_t keys, const machine::Machine& machine) {
+  const auto code = lower_attention(attention_group(c), machine,
+                                    {.schedule = AttentionSchedule{.rows = 16, .keys = keys}});
   EXPECT_TRUE(code && *code);
   if (!code || !*code) return 0;
   int loops = 0;
@@ -311,19 +312,68 @@ int loops_of(const AttentionCase& c, std::int64_t keys) {
   return loops;
 }
 
-// The copies of keys and values of one loop overlap with its matmuls; another loop begins anew.
+// On a GPU the copies of keys and values of one loop overlap with its matmuls; another loop begins
+// anew.
 TEST(AttentionGroups, AMaskNeedsNoLoopOfItsOwn) {
   AttentionCase c{"", {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 37}, {'d', 8}, {'e', 8}}};
   for (const char* score :
        {"select(j <= i, S * 0.5, -inf)", "S / 8.0 + select(j <= i && i < j + 20, 0.0, -inf)"}) {
     c.score = score;
-    EXPECT_EQ(loops_of(c, 8), 1) << score;
+    EXPECT_EQ(loops_of(c, 16, machine::cuda()), 1) << score;
   }
   // A sum of -inf is another score here.
   for (const char* score : {"select(j <= i, S * -0.5, -inf)", "select(j <= i, tanh(S), -inf)"}) {
     c.score = score;
-    EXPECT_EQ(loops_of(c, 8), 2) << score;
+    EXPECT_EQ(loops_of(c, 16, machine::cuda()), 2) << score;
   }
+}
+
+TEST(AttentionGroups, OnACpuTilesThatAreSeenWholeComeFirst) {
+  AttentionCase c{"", {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 37}, {'d', 8}, {'e', 8}}};
+  c.score = "select(j <= i, S * 0.5, -inf)";
+  EXPECT_EQ(loops_of(c, 32, machine::host()), 3);  // the second one has 16 keys
+  EXPECT_EQ(loops_of(c, 16, machine::host()), 2);
+}
+
+TEST(AttentionGroups, OnACpuRowsThatSeeSomeOfTheKeysSkipTheOthers) {
+  const auto strategy = [](const AttentionCase& c, const GroupOptions& options) {
+    const auto code = lower_attention(attention_group(c), machine::host(), options);
+    return code && *code ? (*code)->strategy : "none";
+  };
+  for (const std::int64_t length : {64, 100, 131, 256}) {
+    AttentionCase c{"", {{'b', 1}, {'h', 2}, {'i', length}, {'j', length}, {'d', 16}, {'e', 24}}};
+    c.score = "S * 0.25 + select(j <= i, 0.0, -inf)";
+    EXPECT_EQ(strategy(c, {}), "attention, online, 32 x 96") << length;
+    expect_right(c);
+    EXPECT_EQ(strategy(c, {.exact = true}).find("online"), std::string::npos);
+    EXPECT_EQ(strategy(c, {.contraction_dtype = DType::BF16}).find("online"), std::string::npos);
+    c.score = "select(j <= i && i < j + 40, S * 0.25, -inf)";  // a window
+    EXPECT_EQ(strategy(c, {}), "attention, online, 32 x 96") << length;
+    expect_right(c);
+    c.score = "S * 0.25";
+    EXPECT_EQ(strategy(c, {}).find("online"), std::string::npos);
+  }
+  // Keys of steps before: rows see more of them.
+  AttentionCase cached{"", {{'b', 1}, {'h', 2}, {'i', 70}, {'j', 170}, {'d', 16}, {'e', 16}}};
+  cached.score = "select(j <= i + 100, S * 0.25, -inf)";
+  EXPECT_EQ(strategy(cached, {}), "attention, online, 32 x 96");
+  expect_right(cached);
+}
+
+TEST(AttentionGroups, LongRowsAreTilesOfKeysOnX86) {
+  const auto strategy = [](std::int64_t keys, std::int64_t width, std::string_view cpu) {
+    const AttentionCase c{"",
+                          {{'b', 1}, {'h', 1}, {'i', 260}, {'j', keys}, {'d', 8}, {'e', width}}};
+    const auto code = lower_attention(attention_group(c), *machine::named(cpu), {});
+    return code && *code ? (*code)->strategy : "none";
+  };
+  machine::Machine x86 = *machine::named("sapphirerapids");
+  const std::int64_t keys = x86.l2 / 2 / 4 / 256;
+  EXPECT_EQ(strategy(keys, 64, "sapphirerapids"), "attention, online, 32 x 96");
+  EXPECT_EQ(strategy(keys / 2, 64, "sapphirerapids").find("online"), std::string::npos);
+  EXPECT_EQ(strategy(keys, 128, "sapphirerapids").find("online"), std::string::npos);
+  EXPECT_EQ(strategy(keys, 64, "neoverse-v1").find("online"), std::string::npos);
+  expect_right({"", {{'b', 1}, {'h', 1}, {'i', 100}, {'j', 3100}, {'d', 8}, {'e', 8}}});
 }
 
 TEST(AttentionGroups, ProductsMayBeOfBf16) {

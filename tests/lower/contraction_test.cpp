@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/lower/contraction.h"
 #include "tests/lower/run_group.h"
 
 namespace tessera::lower {
@@ -323,6 +324,31 @@ TEST(Contraction, FinishesSumsInRegisters) {
       EXPECT_NE(text->find(" on\n", dot), std::string::npos) << *text;
     }
   }
+}
+
+TEST(Contraction, PaddedImagesOfGroupsHaveTheChannelsOfAGroupSideBySide) {
+  // 3 groups of 8 channels; then with pixels two apart, and channels that are no whole groups.
+  const auto convolution = [](int stride, int channels) {
+    return GroupCase{
+        "Groups",
+        {f32("a", {2, 9, 10, 3 * channels}), f32("w", {3, 16, 3, 3, channels})},
+        {fmt::format("define(a: f32[2, 9, 10, {0}], w: f32[3, 16, 3, 3, {1}]) {{ out: f32[n: 2, y: "
+                     "{2}, x: {3}, g: 3, f: 16] = sum(r: 3, s: 3, c: {1}) {{ (a[n, y * {4} + r - "
+                     "1, x * {4} + s - 1, g * {1} + c] else 0.0) * w[g, f, r, s, c] }} }}",
+                     3 * channels, channels, stride == 1 ? 9 : 5, stride == 1 ? 10 : 5, stride)},
+        {"out"},
+        {"w"}};
+  };
+  for (const int stride : {1, 2})
+    for (const int channels : {8, 5}) {
+      const GroupCase c = convolution(stride, channels);
+      const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
+      const auto contraction = contraction_of(group, std::nullopt);
+      ASSERT_TRUE(contraction);
+      // Taps of a row and their channels are one axis of the sum.
+      EXPECT_EQ(merged_sums(*contraction).size(), 2U);
+      EXPECT_TRUE(expect_group(c, lower_contraction, 1e-4));
+    }
 }
 
 TEST(Contraction, PackedWeightsAreReadInPlace) {

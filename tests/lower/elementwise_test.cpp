@@ -63,6 +63,14 @@ int stores_of(const tile::Kernel& kernel) {
   return stores;
 }
 
+int loops_of(const tile::Kernel& kernel) {
+  int loops = 0;
+  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+    loops += kernel.ops[id].code == tile::Code::For ? 1 : 0;
+  });
+  return loops;
+}
+
 TEST(Elements, ComputesNeighboursTogetherOnThreadBlocks) {
   for (const Depthwise& d : depthwise_shapes())
     for (const std::int64_t neighbours : {1, 2, 3, 4, 8}) {
@@ -102,6 +110,18 @@ TEST(Elements, FewChannelsAreConvolvedDirectlyToo) {
         << channels;
 }
 
+TEST(Elements, LargeWindowsAreConvolvedRowByRow) {
+  for (const std::int64_t k : {9, 13, 31}) {
+    const auto code =
+        expect_group(depthwise({.c = 16, .h = 33, .w = 34, .k = k}), lower_elementwise, 1e-3);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->strategy, "direct conv") << k;
+    // One row of the window is unrolled, for several neighbours; rows are a loop.
+    EXPECT_EQ(loops_of(code->kernels[0].kernel), 2) << k;
+    EXPECT_GE(stores_of(code->kernels[0].kernel), 4) << k;
+  }
+}
+
 TEST(Elements, ShortRowsOfATransposeAreTakenWithAllThatLiesAcross) {
   const auto schedule = [](std::int64_t taps) {
     const auto code =
@@ -113,6 +133,45 @@ TEST(Elements, ShortRowsOfATransposeAreTakenWithAllThatLiesAcross) {
   };
   EXPECT_THAT(schedule(9), ::testing::HasSubstr("vectorize(out/c)"));
   EXPECT_THAT(schedule(48), ::testing::HasSubstr("vectorize(out/c.i)"));
+}
+
+TEST(Elements, RowsThatAnIndexSelectsAreReadAsTheyLie) {
+  const auto schedule = [](const GroupCase& c) {
+    const auto code = expect_group(c, lower_elementwise);
+    return code ? to_text(code->schedule.value()) : "";
+  };
+  // A reflected border: rows of 40 elements, several of them by a program.
+  const GroupCase reflected{
+      "reflected",
+      {f32("x", {3, 21, 40})},
+      {"define(x: f32[#c, #h, #w]) { out: f32[c, y: 25, w] = x[c, 20 - abs(20 - mod(y - 2, 40)), "
+       "w] }"}};
+  const std::string rows = schedule(reflected);
+  EXPECT_THAT(rows, ::testing::HasSubstr("vectorize(out/w)"));
+  EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("vectorize(out/y")));
+  EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("parallel(out/y)")));
+  // Where the last axis is reflected, or is short, there are no such rows.
+  const GroupCase across{
+      "across",
+      {f32("x", {50, 21})},
+      {"define(x: f32[#c, #w]) { out: f32[c, y: 25] = x[c, 20 - abs(20 - mod(y - 2, 40))] }"}};
+  EXPECT_THAT(schedule(across), ::testing::HasSubstr("vectorize(out/y)"));
+  const GroupCase narrow{
+      "narrow",
+      {f32("x", {3, 21, 2})},
+      {"define(x: f32[#c, #h, #w]) { out: f32[c, y: 25, w] = x[c, 20 - abs(20 - mod(y - 2, 40)), "
+       "w] }"}};
+  EXPECT_THAT(schedule(narrow), ::testing::HasSubstr("vectorize(out/y)"));
+}
+
+TEST(Elements, RemaindersOfWhatIsJustBeyondTheModulusAreRight) {
+  for (const auto& [size, first] : {std::pair{25, 2}, {21, 21}, {42, 0}, {63, 21}, {64, 22}})
+    expect_group({fmt::format("wrapped {} from -{}", size, first),
+                  {f32("x", {3, 21})},
+                  {fmt::format("define(x: f32[#c, #w]) {{ out: f32[c, y: {}] = x[c, mod(y - {}, "
+                               "21)] }}",
+                               size, first)}},
+                 lower_elementwise);
 }
 
 TEST(Elements, PositionsOfMaximaHaveRowsAsLanes) {

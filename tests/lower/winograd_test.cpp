@@ -224,6 +224,27 @@ TEST(Winograd, LeavesAloneWhatItWouldNotMakeFaster) {
   }
 }
 
+TEST(Winograd, LeavesAloneWhatWouldWaitForItsWeights) {
+  // 16 tiles use each of the weights, which are 1.8 times as many; those of 200 channels are few.
+  const auto takes = [](std::string_view cpu, std::int64_t pixels, std::int64_t channels) {
+    const Conv conv{.height = pixels,
+                    .width = pixels,
+                    .channels = channels,
+                    .filters = channels,
+                    .rows = pixels,
+                    .columns = pixels};
+    const Group group = group_of(convolution("Weights", conv));
+    machine::Machine machine = *machine::named(cpu);
+    machine.cores = 1;
+    const auto found = convolution3x3(group.stages[0], group.weights);
+    return found && plan_winograd(*found, machine).has_value();
+  };
+  EXPECT_FALSE(takes("sapphirerapids", 7, 512));
+  EXPECT_TRUE(takes("sapphirerapids", 14, 512));
+  EXPECT_TRUE(takes("sapphirerapids", 9, 200));
+  EXPECT_TRUE(takes("neoverse-v1", 7, 512));
+}
+
 TEST(Winograd, KeepsTheOrderOfAdditionsWhereThatIsAsked) {
   const Conv large{
       .height = 28, .width = 28, .channels = 64, .filters = 64, .rows = 28, .columns = 28};

@@ -96,9 +96,14 @@ Lanes intrinsic(llvm::Intrinsic::ID id, const Lanes& a) {
   return each_piece([&](auto* x) { return a.ir().CreateIntrinsic(id, {a.type()}, {x}); }, a);
 }
 Lanes intrinsic(llvm::Intrinsic::ID id, const Lanes& a, const Lanes& b) {
+  // Which zero a minimum or maximum gives is not fixed (docs/tile.md); x86-64 takes several
+  // instructions to tell them apart.
+  const bool is_extremum = id == llvm::Intrinsic::minimum || id == llvm::Intrinsic::maximum;
   return each_piece(
       [&](auto* x, auto* y) {
-        return a.ir().CreateIntrinsic(id, {a.type()}, {x, y});
+        llvm::CallInst* call = a.ir().CreateIntrinsic(id, {a.type()}, {x, y});
+        if (is_extremum) call->setHasNoSignedZeros(true);
+        return call;
       },
       a, b);
 }

@@ -94,19 +94,32 @@ Lanes limited(const Lanes& x, double least, double most, Sign sign) {
 }
 
 /// Exponential on CPUs that scale vectors by any power of 2 in one instruction: only base e needs
-/// limits, for its n.
+/// limits, for its n. For Fast, subnormal results are 0, as elsewhere: arithmetic with subnormal
+/// operands takes a microcode assist of some hundred cycles, and masked scores of attention are
+/// often just that low (exp(-100)).
 Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast, Sign sign) {
   std::vector<double> c(base.exact.begin(), base.exact.end());
   if (fast) {
     c.clear();
     for (const double twice : base.fast) c.push_back(twice / 2);
+    const Format format = format_of(x);
+    const double least = (1 - format.bias) / base.log2, most = (format.bias + 2) / base.log2;
+    // Unordered: NaN is kept. Below `least` anything may become of n and r.
+    const Lanes kept = compare(llvm::CmpInst::FCMP_UGE, x, least);
+    if (base.log2 == 1) {
+      const Lanes r = avx512::fraction(x);
+      return avx512::scaled_or_zero(one_and(r, c), x - r, kept);
+    }
+    const auto [_, n, r] =
+        split(sign == Sign::NotPositive ? x : clamp_below(x, most), base, 0, false);
+    return avx512::scaled_or_zero(one_and(r, c), n, kept);
   }
   if (base.log2 == 1) {
     const Lanes r = avx512::fraction(x);
     return avx512::scaled(one_and(r, c), x - r);
   }
   const double most = 2 * format_of(x).bias / base.log2;
-  const auto [_, n, r] = split(limited(x, -most, most, sign), base, 0, !fast);
+  const auto [_, n, r] = split(limited(x, -most, most, sign), base, 0, true);
   return avx512::scaled(one_and(r, c), n);
 }
 
@@ -138,6 +151,11 @@ Lanes exp_in_range(const Lanes& x) {
 /// a / b for a divisor that is at least 1 and far from infinity.
 Lanes divided(const Lanes& a, const Lanes& b) {
   return nvptx::takes(b) ? nvptx::quotient(a, b) : a / b;
+}
+
+/// The same within 2 ulp.
+Lanes nearly_divided(const Lanes& a, const Lanes& b) {
+  return avx512::takes(b) && !b.is_double() ? avx512::quotient(a, b) : a / b;
 }
 
 // (tanh(x) - x) / x³ in x², up to tanh(x) = 0.5.
@@ -193,7 +211,8 @@ constexpr Quotient kErfFast = {4.1, kErfAbove, kErfBelow};
 
 Lanes quotient(const Lanes& x, const Quotient& q) {
   const Lanes near = clamp_below(abs(x), q.bound), square = near * near;
-  const Lanes value = near * polynomial(square, q.above) / polynomial(square, q.below);
+  const Lanes value =
+      nearly_divided(near * polynomial(square, q.above), polynomial(square, q.below));
   return copysign(clamp_below(value, 1), x);
 }
 
@@ -214,7 +233,11 @@ Lanes exp2_of_sum(const Lanes& high, const Lanes& low) {
 
 Lanes sigmoid(const Lanes& x, Precision precision) {
   const Lanes one = x.constant(1.0);
-  if (precision == Precision::Fast) return one / (exp(-x, precision) + 1);
+  if (precision == Precision::Fast) {
+    // Up to 2^126: of more, the quotient is no normal number.
+    const double most = (format_of(x).bias - 1) / kLog2E;
+    return nearly_divided(one, exp(clamp_below(-x, most), precision) + 1);
+  }
   // By the exponential of a negative number, which loses nothing where the result is subnormal:
   // 1 - q, or e - e q, where q = e / (1 + e) has errors that count little where it is small.
   const Lanes e = exp(-abs(x), precision);

@@ -327,9 +327,16 @@ class Scheduler {
              });
     };
     while (!staged.empty()) {
-      if (const auto free = std::ranges::find_if(staged, is_free); free != staged.end()) {
-        add_copies({*free}, body);
-        staged.erase(free);
+      // Copies that are free at a time do not read what others of them overwrite: one nest.
+      std::vector<std::pair<ValueId, int>> free;
+      std::ranges::copy_if(staged, std::back_inserter(free), is_free);
+      if (!free.empty()) {
+        Nest nest;
+        for (const auto& [value, buffer] : free)
+          if (result_.buffer_of[value] != buffer) add_write(value, buffer, {}, body, nest);
+        flush(body, nest);
+        std::erase_if(
+            staged, [&](const auto& copy) { return std::ranges::find(free, copy) != free.end(); });
         continue;
       }
       const auto next = std::ranges::find_if(
