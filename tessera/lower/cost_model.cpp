@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "tessera/lower/contraction.h"
 #include "tessera/lower/gpu_tiles.h"
@@ -85,15 +86,6 @@ std::vector<ScheduleCandidate> panel_short_list(const Group& group, const machin
   return candidates;
 }
 
-/// Candidates of a GPU that the learned model ranks, by analytic estimate.
-std::vector<ScheduleCandidate> block_short_list(const Group& group, const machine::Machine& machine,
-                                                const GroupOptions& options) {
-  constexpr std::size_t kMost = 400;
-  std::vector<ScheduleCandidate> all = block_space(group, machine, options);
-  if (all.size() > kMost) all.resize(kMost);
-  return all;
-}
-
 }  // namespace
 
 const TreeModel* cost_model_for(const machine::Machine& machine, const GroupOptions& options) {
@@ -118,12 +110,49 @@ std::vector<std::optional<double>> predicted_times(const Group& group,
   if (model == nullptr) return times;
   const auto features = schedule_features(group, machine, options);
   if (features == nullptr || features->is_quantized()) return times;
+  std::vector<ScheduleFeatures::Vector> vectors;
   for (const ScheduleCandidate& one : candidates) {
-    const auto vector = (*features)(one.schedule);
-    times.push_back(vector ? std::optional<double>(model->predict(*vector)) : std::nullopt);
+    auto vector = (*features)(one.schedule);
+    times.push_back(vector ? std::optional<double>(0) : std::nullopt);
+    if (vector) vectors.push_back(*std::move(vector));
   }
+  std::size_t next = 0;
+  const std::vector<float> predicted = model->predict_all(vectors);
+  for (std::optional<double>& time : times)
+    if (time) time = predicted[next++];
   return times;
 }
+
+namespace {
+
+/// Candidates of a GPU that the learned model ranks: those with the tiles and split-K that it
+/// predicts to be the fastest while the compiler chooses how blocks run.
+std::vector<ScheduleCandidate> block_short_list(const Group& group, const machine::Machine& machine,
+                                                const GroupOptions& options) {
+  constexpr std::size_t kTilings = 12;
+  const auto tiling_of = [](const ScheduleCandidate& one) {
+    BlockContractionSchedule tiling = std::get<BlockContractionSchedule>(one.schedule);
+    tiling.block = {};
+    tiling.columns_outer = false;
+    return tiling;
+  };
+  std::vector<ScheduleCandidate> all = block_space(group, machine, options), plain;
+  for (const ScheduleCandidate& one : all)
+    if (one.schedule == GroupSchedule(tiling_of(one))) plain.push_back(one);
+  const auto times = predicted_times(group, machine, options, plain);
+  std::vector<std::size_t> order(times.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t i) { return !times[i].has_value(); });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return *times[i]; });
+  if (order.size() > kTilings) order.resize(kTilings);
+  std::erase_if(all, [&](const ScheduleCandidate& one) {
+    return std::ranges::none_of(
+        order, [&](std::size_t i) { return plain[i].schedule == GroupSchedule(tiling_of(one)); });
+  });
+  return all;
+}
+
+}  // namespace
 
 std::optional<GroupSchedule> analytic_schedule(const Group& group, const machine::Machine& machine,
                                                const GroupOptions& options) {

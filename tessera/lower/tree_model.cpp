@@ -87,17 +87,26 @@ Expected<TreeModel> TreeModel::parse(std::string_view text) {
   return model;
 }
 
+float TreeModel::leaf(std::uint32_t root, std::span<const float> features) const {
+  std::uint32_t at = root;
+  while (nodes_[at].feature >= 0) {
+    const Node& node = nodes_[at];
+    at = features[static_cast<std::size_t>(node.feature)] < node.value ? node.left : node.right;
+  }
+  return nodes_[at].value;
+}
+
 float TreeModel::predict(std::span<const float> features) const {
   float sum = base_;
-  for (const std::uint32_t root : roots_) {
-    std::uint32_t at = root;
-    while (nodes_[at].feature >= 0) {
-      const Node& node = nodes_[at];
-      at = features[static_cast<std::size_t>(node.feature)] < node.value ? node.left : node.right;
-    }
-    sum += nodes_[at].value;
-  }
+  for (const std::uint32_t root : roots_) sum += leaf(root, features);
   return sum;
+}
+
+std::vector<float> TreeModel::predict_all(std::span<const std::vector<float>> vectors) const {
+  std::vector<float> sums(vectors.size(), base_);
+  for (const std::uint32_t root : roots_)
+    for (std::size_t i = 0; i < vectors.size(); ++i) sums[i] += leaf(root, vectors[i]);
+  return sums;
 }
 
 }  // namespace tessera::lower

@@ -25,6 +25,8 @@ class TreeModel {
 
   /// Sum of the values of the leaves that a feature vector leads to, plus the base.
   float predict(std::span<const float> features) const;
+  /// The same for many vectors, tree by tree, so that a tree stays in the cache.
+  std::vector<float> predict_all(std::span<const std::vector<float>> vectors) const;
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& features() const { return features_; }
@@ -38,6 +40,7 @@ class TreeModel {
   };
 
   Expected<Done> add_tree(std::string_view text);
+  float leaf(std::uint32_t root, std::span<const float> features) const;
 
   std::string name_;
   std::vector<std::string> features_;

@@ -27,6 +27,8 @@ TEST(TreeModel, AddsTheLeavesThatFeaturesLeadTo) {
   EXPECT_EQ(model->predict(std::vector<float>{1, -1}), 0.5F + 20 - 1);
   EXPECT_EQ(model->predict(std::vector<float>{1, 0}), 0.5F + 30 - 1);  // not below the threshold
   EXPECT_EQ(model->predict(std::vector<float>{1.5, 0}), 0.5F + 10 - 1);
+  EXPECT_EQ(model->predict_all(std::vector<std::vector<float>>{{1, -1}, {1.5, 0}}),
+            (std::vector<float>{0.5F + 20 - 1, 0.5F + 10 - 1}));
 }
 
 TEST(TreeModel, MalformedTextIsDiagnosed) {
