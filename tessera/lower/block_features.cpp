@@ -42,7 +42,7 @@ class BlockFeatures final : public ScheduleFeatures {
     kTileRows,
     kTileColumns,
     kTileSums,
-    kSplit,
+    kSplitK,
     kStages,  // 0 here and in the next two: the scheduler of blocks chooses
     kWarps,
     kProducers,
@@ -93,7 +93,7 @@ class BlockFeatures final : public ScheduleFeatures {
                                                                          "tile_rows",
                                                                          "tile_columns",
                                                                          "tile_sums",
-                                                                         "split",
+                                                                         "split_k",
                                                                          "stages",
                                                                          "warps",
                                                                          "producers",
@@ -233,7 +233,7 @@ std::optional<ScheduleFeatures::Vector> BlockFeatures::of(
   f[kTileRows] = log_feature(m);
   f[kTileColumns] = log_feature(n);
   f[kTileSums] = log_feature(k);
-  f[kSplit] = log_feature(split);
+  f[kSplitK] = log_feature(split);
   f[kStages] = static_cast<float>(schedule.block.stages);
   f[kWarps] = static_cast<float>(schedule.block.warps);
   f[kProducers] = static_cast<float>(schedule.block.producers);

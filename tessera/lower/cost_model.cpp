@@ -90,9 +90,15 @@ std::vector<ScheduleCandidate> panel_short_list(const Group& group, const machin
 
 const TreeModel* cost_model_for(const machine::Machine& machine, const GroupOptions& options) {
   if (machine.is_gpu()) {
+    // Measurements are of a GPU with so many multiprocessors; waves of programs on one of half or
+    // twice as many are among them.
+    constexpr int kMeasured = 132;
+    const machine::Gpu& gpu = *machine.gpu;
     const bool is_half =
         options.contraction_dtype == DType::F16 || options.contraction_dtype == DType::BF16;
-    return is_half && machine.gpu->architecture == "sm_90a" ? hopper_model() : nullptr;
+    const bool is_near =
+        2 * gpu.multiprocessors >= kMeasured && gpu.multiprocessors <= 2 * kMeasured;
+    return is_half && is_near && gpu.architecture == "sm_90a" ? hopper_model() : nullptr;
   }
   const bool is_avx512 = machine.architecture == machine::Architecture::X86_64 &&
                          machine.has("avx512f") && machine.vector_bytes == 64;

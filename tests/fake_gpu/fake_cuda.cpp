@@ -295,20 +295,24 @@ Result cuMemHostUnregister(void* memory) {
   const std::lock_guard guard(fake().mutex);
   return unlock(memory);
 }
-Result cuPointerGetAttribute(void* value, int attribute, std::uint64_t address) {
+Result cuPointerGetAttributes(unsigned count, const int* attributes, void** values,
+                              std::uint64_t address) {
   constexpr int kType = 2, kStart = 11, kBytes = 12;
   const std::lock_guard guard(fake().mutex);
   Fake& all = fake();
   const std::byte* const on_host = Fake::range_of(all.locked, pointer(address));
   const std::byte* const on_device = Fake::range_of(all.device, pointer(address));
-  if (on_host == nullptr && on_device == nullptr) return kInvalid;
   const std::byte* const start = on_host != nullptr ? on_host : on_device;
-  if (attribute == kType) *static_cast<unsigned*>(value) = on_host != nullptr ? 1 : 2;
-  if (attribute == kStart)
-    *static_cast<std::uint64_t*>(value) = reinterpret_cast<std::uint64_t>(start);
-  if (attribute == kBytes)
-    *static_cast<std::size_t*>(value) =
-        on_host != nullptr ? all.locked.at(start) : all.device.at(start);
+  for (unsigned i = 0; i < count; ++i) {  // zeros for memory that is not known
+    if (attributes[i] == kType)
+      *static_cast<unsigned*>(values[i]) = on_host != nullptr ? 1 : on_device != nullptr ? 2 : 0;
+    if (attributes[i] == kStart)
+      *static_cast<std::uint64_t*>(values[i]) = reinterpret_cast<std::uint64_t>(start);
+    if (attributes[i] == kBytes)
+      *static_cast<std::size_t*>(values[i]) = on_host != nullptr     ? all.locked.at(start)
+                                              : on_device != nullptr ? all.device.at(start)
+                                                                     : 0;
+  }
   return 0;
 }
 

@@ -107,7 +107,10 @@ TEST(CostModels, RankContractionsOf16BitFloatsOnHopper) {
     EXPECT_NE(cost_model_for(machine::cuda("sm_90a"), {.contraction_dtype = dtype}), nullptr);
     EXPECT_EQ(cost_model_for(machine::cuda("sm_80"), {.contraction_dtype = dtype}), nullptr);
   }
-  EXPECT_EQ(cost_model_for(machine::cuda("sm_90a"), {.tf32 = true}), nullptr);
+  machine::Machine gpu = machine::cuda("sm_90a");
+  EXPECT_EQ(cost_model_for(gpu, {.tf32 = true}), nullptr);
+  gpu.gpu->multiprocessors = 2;  // far from what was measured
+  EXPECT_EQ(cost_model_for(gpu, {.contraction_dtype = DType::F16}), nullptr);
 }
 
 /// Matmul of f16 whose columns or reduction may be no multiples of anything.

@@ -453,10 +453,14 @@ bool Device::knows(const std::byte* memory, std::size_t bytes) const {
   unsigned type = 0;
   Address start = 0;
   std::size_t length = 0;
-  return driver_->pointer_attribute(&type, kMemoryType, address) == 0 &&
-         driver_->pointer_attribute(&start, kRangeStart, address) == 0 &&
-         driver_->pointer_attribute(&length, kRangeBytes, address) == 0 && address >= start &&
-         address - start <= length && bytes <= length - (address - start);
+  // Asked for all at once: for memory that it does not know, the driver then gives zeros, not an
+  // error, which memory checkers would report.
+  constexpr std::array<int, 3> kAttributes = {kMemoryType, kRangeStart, kRangeBytes};
+  std::array<void*, kAttributes.size()> values = {&type, &start, &length};
+  return driver_->pointer_attributes(kAttributes.size(), kAttributes.data(), values.data(),
+                                     address) == 0 &&
+         type != 0 && address >= start && address - start <= length &&
+         bytes <= length - (address - start);
 }
 
 Expected<Done> Device::copy(const Memory& to, const Memory& from, StreamHandle stream) const {

@@ -52,7 +52,7 @@ Expected<Driver> find_driver() {
   find(driver.free_in_order, "cuMemFreeAsync");
   find(driver.lock_pages, "cuMemHostRegister_v2");
   find(driver.unlock_pages, "cuMemHostUnregister");
-  find(driver.pointer_attribute, "cuPointerGetAttribute");
+  find(driver.pointer_attributes, "cuPointerGetAttributes");
   find(driver.to_device, "cuMemcpyHtoD_v2");
   find(driver.to_host, "cuMemcpyDtoH_v2");
   find(driver.copy, "cuMemcpyDtoDAsync_v2");

@@ -115,7 +115,7 @@ struct Driver {
   Result (*free_in_order)(Address, StreamHandle);
   Result (*lock_pages)(void*, std::size_t, unsigned);
   Result (*unlock_pages)(void*);
-  Result (*pointer_attribute)(void*, int, Address);
+  Result (*pointer_attributes)(unsigned, const int*, void**, Address);
   Result (*to_device)(Address, const void*, std::size_t);
   Result (*to_host)(void*, Address, std::size_t);
   Result (*copy)(Address, Address, std::size_t, StreamHandle);
