@@ -142,6 +142,10 @@ class BlockFeatures final : public ScheduleFeatures {
     const auto* block = std::get_if<BlockContractionSchedule>(&schedule);
     if (block == nullptr || block->rows.size() != form_.contraction()->rows.size())
       return std::nullopt;
+    const auto is_positive = [](std::int64_t number) { return number > 0; };
+    if (!std::ranges::all_of(block->rows, is_positive) || block->columns < 1 || block->split < 1 ||
+        !std::ranges::all_of(block->sums, is_positive))
+      return std::nullopt;
     return of(*block);
   }
   double work() const override { return work_; }

@@ -144,6 +144,7 @@ TEST(CostModels, EveryCandidateOfAGpuContractionHasFeatures) {
     EXPECT_GT(count, 10u);
     EXPECT_FALSE((*features)(RowsSchedule{{1}}));
     EXPECT_FALSE((*features)(ContractionSchedule{}));
+    EXPECT_FALSE((*features)(BlockContractionSchedule{.rows = {16}, .columns = 16, .sums = {0}}));
   }
 }
 
