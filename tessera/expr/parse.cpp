@@ -13,7 +13,6 @@
 namespace tessera {
 namespace {
 
-using enum grammar::Level;
 using grammar::Level;
 
 constexpr std::string_view kTooDeep = "this is nested too deeply";
@@ -88,9 +87,9 @@ constexpr auto kSigns = [] {
   auto end = std::ranges::transform(grammar::kInfix, signs.begin(), [](const grammar::Infix& row) {
                return Sign{row};
              }).out;
-  *end++ = {.infix = {">", Fn::Less, kCompare}, .swapped = true};
-  *end++ = {.infix = {">=", Fn::LessEqual, kCompare}, .swapped = true};
-  *end = {.infix = {"!=", Fn::Equal, kCompare}, .negated = true};
+  *end++ = {.infix = {">", Fn::Less, grammar::kCompare}, .swapped = true};
+  *end++ = {.infix = {">=", Fn::LessEqual, grammar::kCompare}, .swapped = true};
+  *end = {.infix = {"!=", Fn::Equal, grammar::kCompare}, .negated = true};
   return signs;
 }();
 
@@ -162,7 +161,7 @@ class ExpressionParser {
   Expected<Scalar> expression() {
     const Nesting nesting(lexer_);
     if (nesting.too_deep()) return lexer_.error(std::string(kTooDeep));
-    TESSERA_TRY(Scalar result, infix(kOr));
+    TESSERA_TRY(Scalar result, infix(grammar::kOr));
     if (!lexer_.at("else")) return result;
     const auto* read = std::get_if<node::Read>(&result.node());
     if (read == nullptr || read->otherwise != nullptr)
@@ -220,7 +219,7 @@ class ExpressionParser {
       for (const Sign& sign : kSigns)
         if (lexer_.at(sign.infix.sign)) found = &sign;
       if (found == nullptr || found->infix.level < least) return left;
-      if (found->infix.level == kCompare && std::exchange(compared, true))
+      if (found->infix.level == grammar::kCompare && std::exchange(compared, true))
         return lexer_.error("comparisons do not chain", "a < b && b < c");
       lexer_.take();
       TESSERA_TRY(Scalar right, infix(static_cast<Level>(found->infix.level + 1)));
