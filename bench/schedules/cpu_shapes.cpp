@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <sstream>
 
@@ -9,14 +11,25 @@
 
 namespace tessera {
 
+namespace {
+
+/// Names of the kinds in tables, in the order of ContractionShape::Kind.
+constexpr std::array<std::string_view, 4> kKinds = {"conv", "matmul", "batched", "mixer"};
+
+}  // namespace
+
 std::string ContractionShape::text() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", kind, n, h, w, c, f, window, stride, epilogue);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", kKinds[static_cast<std::size_t>(kind)], n, h, w,
+                     c, f, window, stride, epilogue);
 }
 
 ContractionShape ContractionShape::parse(const std::string& text) {
   std::istringstream in(text);
   ContractionShape s;
-  in >> s.kind >> s.n >> s.h >> s.w >> s.c >> s.f >> s.window >> s.stride >> s.epilogue;
+  std::string kind;
+  in >> kind >> s.n >> s.h >> s.w >> s.c >> s.f >> s.window >> s.stride >> s.epilogue;
+  const auto found = std::ranges::find(kKinds, kind);
+  if (found != kKinds.end()) s.kind = static_cast<Kind>(found - kKinds.begin());
   return s;
 }
 
@@ -31,6 +44,8 @@ std::int64_t log_uniform(Rng& rng, double low, double high, std::int64_t unit) {
 }
 
 namespace {
+
+using Kind = ContractionShape::Kind;
 
 /// Shapes from 1 to 400 million multiply-adds.
 ContractionShape draw(Rng& rng) {
@@ -48,8 +63,8 @@ ContractionShape draw(Rng& rng) {
                               : log_uniform(rng, 16, 1024, rng.below(2) == 0 ? 16 : 8);
       s.f = log_uniform(rng, 16, 1024, rng.below(2) == 0 ? 16 : 8);
     } else {
-      s.kind = kind < 9 ? "matmul" : "batched";
-      s.n = s.kind == "batched" ? log_uniform(rng, 2, 24, 1) : 1;
+      s.kind = kind < 9 ? Kind::Weights : Kind::Batched;
+      s.n = s.kind == Kind::Batched ? log_uniform(rng, 2, 24, 1) : 1;
       s.h = 1;
       s.w = log_uniform(rng, 1, 1024, 1);
       s.c = log_uniform(rng, 16, 3072, 8);
@@ -61,19 +76,19 @@ ContractionShape draw(Rng& rng) {
 
 Expected<lower::Group> group_of(const ContractionShape& s, const program::CompileOptions&) {
   const std::string sum =
-      s.kind == "conv"
+      s.kind == Kind::Window
           ? fmt::format(
                 "(sum(c: {}, r: {}, s: {}) {{ (a[n, {} * y + r - {}, {} * x + s - {}, c] else 0.0) "
                 "* b[f, c, r, s] }})",
                 s.c, s.window, s.window, s.stride, s.window / 2, s.stride, s.window / 2)
-      : s.kind == "matmul" ? fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[c, f] }})", s.c)
-                           : fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[n, c, f] }})", s.c);
-  const std::int64_t in_h = s.kind == "conv" ? (s.h - 1) * s.stride + 1 : s.h,
-                     in_w = s.kind == "conv" ? (s.w - 1) * s.stride + 1 : s.w;
+      : s.kind == Kind::Weights ? fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[c, f] }})", s.c)
+                                : fmt::format("(sum(c: {}) {{ a[n, y, x, c] * b[n, c, f] }})", s.c);
+  const std::int64_t in_h = s.kind == Kind::Window ? (s.h - 1) * s.stride + 1 : s.h,
+                     in_w = s.kind == Kind::Window ? (s.w - 1) * s.stride + 1 : s.w;
   std::vector<Operand> inputs = {{"a", DType::F32, {s.n, in_h, in_w, s.c}}};
-  if (s.kind == "conv") inputs.push_back({"b", DType::F32, {s.f, s.c, s.window, s.window}});
-  if (s.kind == "matmul") inputs.push_back({"b", DType::F32, {s.c, s.f}});
-  if (s.kind == "batched") inputs.push_back({"b", DType::F32, {s.n, s.c, s.f}});
+  if (s.kind == Kind::Window) inputs.push_back({"b", DType::F32, {s.f, s.c, s.window, s.window}});
+  if (s.kind == Kind::Weights) inputs.push_back({"b", DType::F32, {s.c, s.f}});
+  if (s.kind == Kind::Batched) inputs.push_back({"b", DType::F32, {s.n, s.c, s.f}});
   std::string value = sum;
   if (s.epilogue != "none") {
     inputs.push_back({"bias", DType::F32, {s.f}});
@@ -98,7 +113,7 @@ Expected<lower::Group> group_of(const ContractionShape& s, const program::Compil
                                    operands, s.n, s.h, s.w, s.f, value)));
   lower::Group group{.results = {"out"}};
   TESSERA_TRY(group.stages, tile::then({}, definition, inputs));
-  if (s.kind != "batched") group.weights = {"b", "bias"};
+  if (s.kind != Kind::Batched) group.weights = {"b", "bias"};
   return group;
 }
 

@@ -7,6 +7,8 @@
 namespace tessera {
 namespace {
 
+using Kind = ContractionShape::Kind;
+
 ContractionShape draw(Rng& rng) {
   while (true) {
     ContractionShape s;
@@ -23,12 +25,12 @@ ContractionShape draw(Rng& rng) {
                               : log_uniform(rng, 16, 2048, unit);
       s.f = log_uniform(rng, 16, 2048, unit);
     } else {
-      s.kind = kind < 16 ? "matmul" : kind < 18 ? "batched" : "mixer";
-      s.n = s.kind == "batched" ? log_uniform(rng, 2, 192, 1)
-            : s.kind == "mixer" ? one_of<std::int64_t>(rng, {1, 1, 4, 16})
-                                : 1;
+      s.kind = kind < 16 ? Kind::Weights : kind < 18 ? Kind::Batched : Kind::AcrossRows;
+      s.n = s.kind == Kind::Batched      ? log_uniform(rng, 2, 192, 1)
+            : s.kind == Kind::AcrossRows ? one_of<std::int64_t>(rng, {1, 1, 4, 16})
+                                         : 1;
       s.h = 1;
-      s.w = log_uniform(rng, 1, s.kind == "matmul" ? 16384 : 1024, rng.below(2) == 0 ? 1 : 16);
+      s.w = log_uniform(rng, 1, s.kind == Kind::Weights ? 16384 : 1024, rng.below(2) == 0 ? 1 : 16);
       s.c = log_uniform(rng, 16, 8192, unit);
       s.f = log_uniform(rng, 16, 8192, unit);
     }
@@ -50,7 +52,7 @@ Expected<Graph> graph_of(const ContractionShape& s) {
   GraphBuilder g;
   Val product, bias;
   Shape shape;  // of the result
-  if (s.kind == "conv") {
+  if (s.kind == Kind::Window) {
     const std::int64_t pad = s.window / 2;
     const Val image =
         g.input("a", DType::F16, {s.n, s.c, (s.h - 1) * s.stride + 1, (s.w - 1) * s.stride + 1});
@@ -58,13 +60,14 @@ Expected<Graph> graph_of(const ContractionShape& s) {
                    {{"pads", Ints(4, pad)}, {"strides", Ints(2, s.stride)}});
     bias = g.constant(zeros({s.f, 1, 1}), "bias");
     shape = {s.n, s.f, s.h, s.w};
-  } else if (s.kind == "mixer") {  // along the rows: the sum is over the first axis of the matrix
+  } else if (s.kind ==
+             Kind::AcrossRows) {  // along the rows: the sum is over the first axis of the matrix
     const Val a = g.input("a", DType::F16, {s.n, s.c, s.w});
     product = g.op("matmul", {g.constant(zeros({s.f, s.c}), "b"), a});
     bias = g.constant(zeros({s.f, 1}), "bias");
     shape = {s.n, s.f, s.w};
   } else {
-    const bool is_batched = s.kind == "batched";
+    const bool is_batched = s.kind == Kind::Batched;
     const Val a = g.input("a", DType::F16, {s.n, s.w, s.c});
     const Val b =
         is_batched ? g.input("b", DType::F16, {s.n, s.c, s.f}) : g.constant(zeros({s.c, s.f}), "b");

@@ -8,10 +8,11 @@
 
 namespace tessera {
 
-/// Contraction as it occurs in models: a convolution of NHWC images with packed weights, a matmul
-/// by weights, of two tensors (`batched`), or along the rows of a matrix (`mixer`).
+/// Contraction as it occurs in models: a convolution of NHWC images with packed weights (a window),
+/// a matmul by weights, of two tensors (batched), or, on GPUs, across the rows of a matrix.
 struct ContractionShape {
-  std::string kind = "conv";  // conv, matmul, batched; on GPUs also mixer
+  enum class Kind : std::uint8_t { Window, Weights, Batched, AcrossRows };
+  Kind kind = Kind::Window;
   std::int64_t n = 1, h = 1, w = 1, c = 1, f = 1, window = 1, stride = 1;
   std::string epilogue = "none";  // none, relu, residual, gelu
 

@@ -31,107 +31,64 @@ std::int64_t alignment_of(const Factor& factor, std::span<const IndexAxes* const
 
 class BlockFeatures final : public ScheduleFeatures {
  public:
-  /// Sizes are logarithms to base 2, of elements unless it is said otherwise.
-  enum Feature : std::uint8_t {
-    kRows,
-    kColumns,
-    kSums,
-    kBatch,
-    kCycles,    // analytic estimate
-    kEstimate,  // the same per multiply-add
-    kTileRows,
-    kTileColumns,
-    kTileSums,
-    kSplitK,
-    kStages,  // 0 here and in the next two: the scheduler of blocks chooses
-    kWarps,
-    kProducers,
-    kColumnsOuter,
-    kPrograms,
-    kWaves,      // programs over multiprocessors
-    kImbalance,  // whole waves over waves
-    kSteps,      // k-steps of a program
-    kRowWaste,   // rows of tiles over rows
-    kColumnWaste,
-    kSumWaste,
-    kAccumulators,  // accumulators of a program
-    kThreadSums,    // accumulators of a thread
-    kStepBytes,     // of both operands in a stage
-    kStageBytes,    // of all stages, over the shared memory of a block
-    kIntensity,     // multiply-adds per element that a program loads
-    kReadsOfA,      // bytes that all programs load
-    kReadsOfB,
-    kWrites,       // bytes of the result, and of the parts of split-K
-    kTensorBytes,  // of both operands and the result
-    kIsBoxA,       // an image with padding
-    kContiguousA,  // elements of a that are contiguous along the reduction
-    kContiguousB,
-    kAlignmentA,  // elements that all rows of a are aligned to, 8 at most
-    kAlignmentB,
-    kAlignmentC,
-    kReadA,     // operand a is a tensor in memory
-    kWeightB,   // operand b is a weight
-    kOperands,  // that the group reads
-    kTranscendental,
-    kCopies,  // stages before, which copy an operand
-    kReductionAxes,
-    kTileRowLength,  // of the tile along the innermost axis of rows
-    kTileRowAxes,    // axes of rows that the tile spans
-    kElementBytes,
-    kUsesTensorCores,
-    kUsesWarpgroups,
-    kMultiprocessors,
-    kFeatureCount
-  };
-
-  static constexpr std::array<std::string_view, kFeatureCount> kNames = {"rows",
-                                                                         "columns",
-                                                                         "sums",
-                                                                         "batch",
-                                                                         "cycles",
-                                                                         "estimate",
-                                                                         "tile_rows",
-                                                                         "tile_columns",
-                                                                         "tile_sums",
-                                                                         "split_k",
-                                                                         "stages",
-                                                                         "warps",
-                                                                         "producers",
-                                                                         "columns_outer",
-                                                                         "programs",
-                                                                         "waves",
-                                                                         "imbalance",
-                                                                         "steps",
-                                                                         "row_waste",
-                                                                         "column_waste",
-                                                                         "sum_waste",
-                                                                         "accumulators",
-                                                                         "thread_sums",
-                                                                         "step_bytes",
-                                                                         "stage_bytes",
-                                                                         "intensity",
-                                                                         "reads_of_a",
-                                                                         "reads_of_b",
-                                                                         "writes",
-                                                                         "tensor_bytes",
-                                                                         "is_box_a",
-                                                                         "contiguous_a",
-                                                                         "contiguous_b",
-                                                                         "alignment_a",
-                                                                         "alignment_b",
-                                                                         "alignment_c",
-                                                                         "read_a",
-                                                                         "weight_b",
-                                                                         "operands",
-                                                                         "transcendental",
-                                                                         "copies",
-                                                                         "reduction_axes",
-                                                                         "tile_row_length",
-                                                                         "tile_row_axes",
-                                                                         "element_bytes",
-                                                                         "uses_tensor_cores",
-                                                                         "uses_warpgroups",
-                                                                         "multiprocessors"};
+  /// Names in the order of the vectors. Sizes are logarithms to base 2, of elements unless it is
+  /// said otherwise.
+  static constexpr std::array kNames = std::to_array<std::string_view>({
+      "rows",
+      "columns",
+      "sums",
+      "batch",
+      "cycles",    // analytic estimate
+      "estimate",  // the same per multiply-add
+      "tile_rows",
+      "tile_columns",
+      "tile_sums",
+      "split_k",
+      "stages",  // 0 here and in the next two: the scheduler of blocks chooses
+      "warps",
+      "producers",
+      "columns_outer",
+      "programs",
+      "waves",      // programs over multiprocessors
+      "imbalance",  // whole waves over waves
+      "steps",      // k-steps of a program
+      "row_waste",  // rows of tiles over rows
+      "column_waste",
+      "sum_waste",
+      "accumulators",  // accumulators of a program
+      "thread_sums",   // accumulators of a thread
+      "step_bytes",    // of both operands in a stage
+      "stage_bytes",   // of all stages, over the shared memory of a block
+      "intensity",     // multiply-adds per element that a program loads
+      "reads_of_a",    // bytes that all programs load
+      "reads_of_b",
+      "writes",        // bytes of the result, and of the parts of split-K
+      "tensor_bytes",  // of both operands and the result
+      "is_box_a",      // an image with padding
+      "contiguous_a",  // elements of a that are contiguous along the reduction
+      "contiguous_b",
+      "alignment_a",  // elements that all rows of a are aligned to, 8 at most
+      "alignment_b",
+      "alignment_c",
+      "read_a",    // operand a is a tensor in memory
+      "weight_b",  // operand b is a weight
+      "operands",  // that the group reads
+      "transcendental",
+      "copies",  // stages before, which copy an operand
+      "reduction_axes",
+      "tile_row_length",  // of the tile along the innermost axis of rows
+      "tile_row_axes",    // axes of rows that the tile spans
+      "element_bytes",
+      "uses_tensor_cores",
+      "uses_warpgroups",
+      "multiprocessors",
+  });
+  /// Position of a feature; another name does not compile.
+  static consteval std::size_t at(std::string_view name) {
+    const auto found = std::ranges::find(kNames, name);
+    if (found == kNames.end()) throw name;
+    return static_cast<std::size_t>(found - kNames.begin());
+  }
 
   BlockFeatures(const Group& group, const machine::Machine& machine, const GroupOptions& options)
       : form_(group, options), machine_(machine) {
@@ -158,7 +115,7 @@ class BlockFeatures final : public ScheduleFeatures {
   BlockForm form_;
   machine::Machine machine_;
   double work_ = 0;
-  Vector common_ = Vector(kFeatureCount, 0.0F);
+  Vector common_ = Vector(kNames.size(), 0.0F);
 };
 
 void BlockFeatures::fill_common() {
@@ -168,13 +125,13 @@ void BlockFeatures::fill_common() {
                batch = number(count(c.batch)),
                width = number(byte_width(form_.options().contraction_dtype));
   work_ = batch * m * n * k;
-  common_[kRows] = log_feature(m);
-  common_[kColumns] = log_feature(n);
-  common_[kSums] = log_feature(k);
-  common_[kBatch] = log_feature(batch);
-  common_[kTensorBytes] = log_feature(width * batch * (m * k + n * k + m * n));
+  common_[at("rows")] = log_feature(m);
+  common_[at("columns")] = log_feature(n);
+  common_[at("sums")] = log_feature(k);
+  common_[at("batch")] = log_feature(batch);
+  common_[at("tensor_bytes")] = log_feature(width * batch * (m * k + n * k + m * n));
   const AxisGroups sums = merged_sums(c);
-  common_[kReductionAxes] = static_cast<float>(sums.size());
+  common_[at("reduction_axes")] = static_cast<float>(sums.size());
   const auto contiguous = [&](const Factor& factor) {
     if (factor.reads.empty() || sums.empty()) return 0.0F;
     return factor.reads[0].at.factor(sums.back().name()) == 1
@@ -186,21 +143,21 @@ void BlockFeatures::fill_common() {
   };
   const IndexAxes columns = {c.column};
   const std::array axes = {&c.batch, &c.rows, &columns, &c.sums};
-  common_[kIsBoxA] = flag_feature(!c.a.reads.empty() && c.a.reads[0].box.has_value());
-  common_[kContiguousA] = contiguous(c.a);
-  common_[kContiguousB] = contiguous(c.b);
-  common_[kAlignmentA] = static_cast<float>(alignment_of(c.a, axes));
-  common_[kAlignmentB] = c.known_b ? 8.0F : static_cast<float>(alignment_of(c.b, axes));
-  common_[kAlignmentC] =
+  common_[at("is_box_a")] = flag_feature(!c.a.reads.empty() && c.a.reads[0].box.has_value());
+  common_[at("contiguous_a")] = contiguous(c.a);
+  common_[at("contiguous_b")] = contiguous(c.b);
+  common_[at("alignment_a")] = static_cast<float>(alignment_of(c.a, axes));
+  common_[at("alignment_b")] = c.known_b ? 8.0F : static_cast<float>(alignment_of(c.b, axes));
+  common_[at("alignment_c")] =
       static_cast<float>(std::min<std::int64_t>(8, c.column.extent & -c.column.extent));
-  common_[kReadA] = flag_feature(is_read(c.a));
-  common_[kWeightB] = flag_feature(c.known_b.has_value());
-  common_[kOperands] = static_cast<float>(c.stage->operands.size());
-  common_[kTranscendental] = flag_feature(calls_transcendental(c.stage->output.value));
-  common_[kCopies] = static_cast<float>(c.before.size());
-  common_[kElementBytes] = static_cast<float>(width);
-  common_[kUsesTensorCores] = flag_feature(cost.uses_tensor_cores());
-  common_[kMultiprocessors] = log_feature(machine_.gpu->multiprocessors);
+  common_[at("read_a")] = flag_feature(is_read(c.a));
+  common_[at("weight_b")] = flag_feature(c.known_b.has_value());
+  common_[at("operands")] = static_cast<float>(c.stage->operands.size());
+  common_[at("transcendental")] = flag_feature(calls_transcendental(c.stage->output.value));
+  common_[at("copies")] = static_cast<float>(c.before.size());
+  common_[at("element_bytes")] = static_cast<float>(width);
+  common_[at("uses_tensor_cores")] = flag_feature(cost.uses_tensor_cores());
+  common_[at("multiprocessors")] = log_feature(machine_.gpu->multiprocessors);
 }
 
 std::optional<ScheduleFeatures::Vector> BlockFeatures::of(
@@ -215,12 +172,12 @@ std::optional<ScheduleFeatures::Vector> BlockFeatures::of(
   tiles.sums.push_back({.axes = {{"k", extent}}, .tile = step});
   Vector f = common_;
   const double m = number(tiles.row_count()), n = number(tiles.columns), k = number(step),
-               split = number(schedule.split), width = f[kElementBytes];
+               split = number(schedule.split), width = f[at("element_bytes")];
   double row_tiles = 1, rows = 1;
   for (std::size_t i = 0; i < c.rows.size(); ++i) {
     row_tiles *= number(ceil_div(c.rows[i].extent, tiles.rows[i]));
     rows *= number(c.rows[i].extent);
-    if (tiles.rows[i] > 1) ++f[kTileRowAxes];
+    if (tiles.rows[i] > 1) ++f[at("tile_row_axes")];
   }
   const double column_tiles = number(ceil_div(c.column.extent, tiles.columns));
   const double batch = number(count(c.batch));
@@ -232,36 +189,36 @@ std::optional<ScheduleFeatures::Vector> BlockFeatures::of(
   const std::int64_t warps = schedule.block.warps > 0
                                  ? schedule.block.warps
                                  : usual_warps(tiles.row_count() * tiles.columns);
-  f[kCycles] = log_feature(cycles);
-  f[kEstimate] = log_feature(cycles / work_);
-  f[kTileRows] = log_feature(m);
-  f[kTileColumns] = log_feature(n);
-  f[kTileSums] = log_feature(k);
-  f[kSplitK] = log_feature(split);
-  f[kStages] = static_cast<float>(schedule.block.stages);
-  f[kWarps] = static_cast<float>(schedule.block.warps);
-  f[kProducers] = static_cast<float>(schedule.block.producers);
-  f[kColumnsOuter] = flag_feature(schedule.columns_outer);
-  f[kPrograms] = log_feature(programs);
-  f[kWaves] = log_feature(waves);
-  f[kImbalance] = static_cast<float>(std::ceil(waves) / waves);
-  f[kSteps] = log_feature(steps);
-  f[kRowWaste] = static_cast<float>(row_tiles * m / rows);
-  f[kColumnWaste] = static_cast<float>(column_tiles * n / number(c.column.extent));
-  f[kSumWaste] = static_cast<float>(steps * split * k / number(extent));
-  f[kAccumulators] = log_feature(m * n);
-  f[kThreadSums] = log_feature(m * n / number(32 * warps));
-  f[kStepBytes] = log_feature(width * k * (m + n));
-  f[kStageBytes] =
+  f[at("cycles")] = log_feature(cycles);
+  f[at("estimate")] = log_feature(cycles / work_);
+  f[at("tile_rows")] = log_feature(m);
+  f[at("tile_columns")] = log_feature(n);
+  f[at("tile_sums")] = log_feature(k);
+  f[at("split_k")] = log_feature(split);
+  f[at("stages")] = static_cast<float>(schedule.block.stages);
+  f[at("warps")] = static_cast<float>(schedule.block.warps);
+  f[at("producers")] = static_cast<float>(schedule.block.producers);
+  f[at("columns_outer")] = flag_feature(schedule.columns_outer);
+  f[at("programs")] = log_feature(programs);
+  f[at("waves")] = log_feature(waves);
+  f[at("imbalance")] = static_cast<float>(std::ceil(waves) / waves);
+  f[at("steps")] = log_feature(steps);
+  f[at("row_waste")] = static_cast<float>(row_tiles * m / rows);
+  f[at("column_waste")] = static_cast<float>(column_tiles * n / number(c.column.extent));
+  f[at("sum_waste")] = static_cast<float>(steps * split * k / number(extent));
+  f[at("accumulators")] = log_feature(m * n);
+  f[at("thread_sums")] = log_feature(m * n / number(32 * warps));
+  f[at("step_bytes")] = log_feature(width * k * (m + n));
+  f[at("stage_bytes")] =
       static_cast<float>(std::max(schedule.block.stages, 2) * width * k * (m + n) /
                          number(machine::shared_bytes_of_block(machine_.gpu->architecture)));
-  f[kIntensity] = log_feature(m * n / (m + n));
-  f[kReadsOfA] = log_feature(width * programs * steps * m * k);
-  f[kReadsOfB] = log_feature(width * programs * steps * n * k);
-  f[kWrites] = log_feature(batch * rows * number(c.column.extent) *
-                           (width + (schedule.split > 1 ? 8 * split : 0)));
-  f[kTileRowLength] = tiles.rows.empty() ? 0 : log_feature(number(tiles.rows.back()));
-  f[kUsesWarpgroups] = flag_feature(cost.uses_wgmma() && m >= 64 && n >= 16);
+  f[at("intensity")] = log_feature(m * n / (m + n));
+  f[at("reads_of_a")] = log_feature(width * programs * steps * m * k);
+  f[at("reads_of_b")] = log_feature(width * programs * steps * n * k);
+  f[at("writes")] = log_feature(batch * rows * number(c.column.extent) *
+                                (width + (schedule.split > 1 ? 8 * split : 0)));
+  f[at("tile_row_length")] = tiles.rows.empty() ? 0 : log_feature(number(tiles.rows.back()));
+  f[at("uses_warpgroups")] = flag_feature(cost.uses_wgmma() && m >= 64 && n >= 16);
   return f;
 }
 

@@ -182,7 +182,7 @@ Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
     return std::optional<Schedule>();
   std::vector<Loop>&output = loops->output, &window = loops->reduced;
   const std::int64_t width = lanes_of(machine);
-  // Of a large window the rows are unrolled, or several of them, and the others stay a loop.
+  // Large windows: one row or several are unrolled, the other axes of the window stay loops.
   const bool is_crowded = machine.architecture == machine::Architecture::X86_64 &&
                           window.size() > 1 && kMostOperations / loops->terms < kLeastNeighbours &&
                           slides(*fold, nest, *loops, machine);

@@ -13,107 +13,42 @@ namespace {
 
 class PanelFeatures final : public ScheduleFeatures {
  public:
-  /// Sizes are logarithms to base 2, of elements, or of bytes relative to a cache.
-  enum Feature : std::uint8_t {
-    kIsWinograd,
-    kRows,
-    kColumns,
-    kSums,
-    kBatch,
-    kEstimate,  // analytic cycles per multiply-add
-    kTileRows,
-    kTileColumns,
-    kTileSums,
-    kPanelVectors,
-    kPrograms,
-    kImbalance,     // of cores: time of the last one over the average
-    kRowWaste,      // rows of register tiles over rows
-    kColumnWaste,   // lanes over columns
-    kRowRemainder,  // rows beside the last whole register tile
-    kPartialPanel,  // share of columns in a panel that is not whole vectors: stored through scratch
-    kInPlace,       // operand a is read where it is
-    kFusedEpilogue,  // sums are finished in registers
-    kColumnsOuter,
-    kTileAInL1,
-    kTileAInL2,
-    kPanelInL1,
-    kTileBInL2,
-    kTileCInL1,
-    kTileCInL2,
-    kAllAInL2,
-    kAllBInL2,
-    kAllBInL3,
-    kAllCInL2,
-    kSteps,     // k-steps
-    kReadsOfA,  // times that a is read
-    kReadsOfB,
-    kContiguous,  // elements of a that are contiguous along the reduction
-    kReductionAxes,
-    kRowStride,      // of operand a, over the contiguous elements
-    kTileRowLength,  // of the tile along the innermost axis of rows
-    kTileRowAxes,    // axes of rows that the tile spans
-    kEpilogueReads,
-    kTranscendental,
-    kPackedWeights,
-    kPadded,  // operand a is copied with its padding first
-    kElementBytes,
-    kCores,
-    kWinogradTile,
-    kWinogradRounds,
-    kWinogradPixelsInL2,
-    kWinogradSumsInL2,
-    kWinogradWaste,  // outputs of tiles over outputs
-    kFeatureCount
-  };
-
-  static constexpr std::array<std::string_view, kFeatureCount> kNames = {"is_winograd",
-                                                                         "rows",
-                                                                         "columns",
-                                                                         "sums",
-                                                                         "batch",
-                                                                         "estimate",
-                                                                         "tile_rows",
-                                                                         "tile_columns",
-                                                                         "tile_sums",
-                                                                         "panel_vectors",
-                                                                         "programs",
-                                                                         "imbalance",
-                                                                         "row_waste",
-                                                                         "column_waste",
-                                                                         "row_remainder",
-                                                                         "partial_panel",
-                                                                         "in_place",
-                                                                         "fused_epilogue",
-                                                                         "columns_outer",
-                                                                         "tile_a_in_l1",
-                                                                         "tile_a_in_l2",
-                                                                         "panel_in_l1",
-                                                                         "tile_b_in_l2",
-                                                                         "tile_c_in_l1",
-                                                                         "tile_c_in_l2",
-                                                                         "all_a_in_l2",
-                                                                         "all_b_in_l2",
-                                                                         "all_b_in_l3",
-                                                                         "all_c_in_l2",
-                                                                         "steps",
-                                                                         "reads_of_a",
-                                                                         "reads_of_b",
-                                                                         "contiguous",
-                                                                         "reduction_axes",
-                                                                         "row_stride",
-                                                                         "tile_row_length",
-                                                                         "tile_row_axes",
-                                                                         "epilogue_reads",
-                                                                         "transcendental",
-                                                                         "packed_weights",
-                                                                         "padded",
-                                                                         "element_bytes",
-                                                                         "cores",
-                                                                         "winograd_tile",
-                                                                         "winograd_rounds",
-                                                                         "winograd_pixels_in_l2",
-                                                                         "winograd_sums_in_l2",
-                                                                         "winograd_waste"};
+  /// Names in the order of the vectors. Sizes are logarithms to base 2, of elements unless it is
+  /// said otherwise.
+  static constexpr std::array kNames = std::to_array<std::string_view>({
+      "is_winograd", "rows", "columns", "sums", "batch",
+      "estimate",  // analytic cycles per multiply-add
+      "tile_rows", "tile_columns", "tile_sums", "panel_vectors", "programs",
+      "imbalance",       // of cores: time of the last one over the average
+      "row_waste",       // rows of register tiles over rows
+      "column_waste",    // lanes over columns
+      "row_remainder",   // rows beside the last whole register tile
+      "partial_panel",   // share of columns in a panel that is not whole vectors: stored through
+                         // scratch
+      "in_place",        // operand a is read where it is
+      "fused_epilogue",  // sums are finished in registers
+      "columns_outer", "tile_a_in_l1", "tile_a_in_l2", "panel_in_l1", "tile_b_in_l2",
+      "tile_c_in_l1", "tile_c_in_l2", "all_a_in_l2", "all_b_in_l2", "all_b_in_l3", "all_c_in_l2",
+      "steps",       // k-steps
+      "reads_of_a",  // times that a is read
+      "reads_of_b",
+      "contiguous",  // elements of a that are contiguous along the reduction
+      "reduction_axes",
+      "row_stride",       // of operand a, over the contiguous elements
+      "tile_row_length",  // of the tile along the innermost axis of rows
+      "tile_row_axes",    // axes of rows that the tile spans
+      "epilogue_reads", "transcendental", "packed_weights",
+      "padded",  // operand a is copied with its padding first
+      "element_bytes", "cores", "winograd_tile", "winograd_rounds", "winograd_pixels_in_l2",
+      "winograd_sums_in_l2",
+      "winograd_waste",  // outputs of tiles over outputs
+  });
+  /// Position of a feature; another name does not compile.
+  static consteval std::size_t at(std::string_view name) {
+    const auto found = std::ranges::find(kNames, name);
+    if (found == kNames.end()) throw name;
+    return static_cast<std::size_t>(found - kNames.begin());
+  }
 
   PanelFeatures(const Group& group, const machine::Machine& machine, const GroupOptions& options)
       : group_(group), machine_(machine), options_(options) {
@@ -151,7 +86,7 @@ class PanelFeatures final : public ScheduleFeatures {
   std::optional<Contraction> contraction_ = {};
   std::optional<Convolution3x3> convolution_ = {};
   double work_ = 0;
-  Vector common_ = Vector(kFeatureCount, 0.0F);
+  Vector common_ = Vector(kNames.size(), 0.0F);
 };
 
 void PanelFeatures::fill_common() {
@@ -159,28 +94,28 @@ void PanelFeatures::fill_common() {
   const double m = number(count(c.rows)), n = number(c.column.extent), k = number(count(c.sums)),
                batch = number(count(c.batch));
   work_ = batch * m * n * k;
-  common_[kRows] = log_feature(m);
-  common_[kColumns] = log_feature(n);
-  common_[kSums] = log_feature(k);
-  common_[kBatch] = log_feature(batch);
+  common_[at("rows")] = log_feature(m);
+  common_[at("columns")] = log_feature(n);
+  common_[at("sums")] = log_feature(k);
+  common_[at("batch")] = log_feature(batch);
   const double l2 = number(machine_.l2), l3 = number(machine_.l3);
-  common_[kAllAInL2] = log_feature(4 * m * k / l2);
-  common_[kAllBInL2] = log_feature(4 * n * k / l2);
-  common_[kAllBInL3] = log_feature(4 * n * k * batch / l3);
-  common_[kAllCInL2] = log_feature(4 * m * n / l2);
-  common_[kCores] = static_cast<float>(machine_.cores);
-  common_[kEpilogueReads] = static_cast<float>(c.stage->operands.size());
-  common_[kPackedWeights] = c.known_b ? 1 : 0;
-  common_[kPadded] = c.before.empty() ? 0 : 1;
+  common_[at("all_a_in_l2")] = log_feature(4 * m * k / l2);
+  common_[at("all_b_in_l2")] = log_feature(4 * n * k / l2);
+  common_[at("all_b_in_l3")] = log_feature(4 * n * k * batch / l3);
+  common_[at("all_c_in_l2")] = log_feature(4 * m * n / l2);
+  common_[at("cores")] = static_cast<float>(machine_.cores);
+  common_[at("epilogue_reads")] = static_cast<float>(c.stage->operands.size());
+  common_[at("packed_weights")] = c.known_b ? 1 : 0;
+  common_[at("padded")] = c.before.empty() ? 0 : 1;
   const AxisGroups sums = merged_sums(c);
-  common_[kReductionAxes] = static_cast<float>(sums.size());
+  common_[at("reduction_axes")] = static_cast<float>(sums.size());
   if (!c.a.reads.empty() && !sums.empty() && !c.rows.empty()) {
-    const AffineIndex& at = c.a.reads[0].at;
-    const bool is_contiguous = at.factor(sums.back().name()) == 1;
+    const AffineIndex& index = c.a.reads[0].at;
+    const bool is_contiguous = index.factor(sums.back().name()) == 1;
     const double run = is_contiguous ? number(sums.back().extent()) : 1;
-    common_[kContiguous] = log_feature(run);
-    common_[kRowStride] =
-        log_feature(std::max(1.0, std::abs(number(at.factor(c.rows.back().name)))) / run);
+    common_[at("contiguous")] = log_feature(run);
+    common_[at("row_stride")] =
+        log_feature(std::max(1.0, std::abs(number(index.factor(c.rows.back().name)))) / run);
   }
 }
 
@@ -198,41 +133,41 @@ std::optional<ScheduleFeatures::Vector> PanelFeatures::of(
   double row_tiles = 1;
   for (std::size_t i = 0; i < c.rows.size(); ++i) {
     row_tiles *= number(ceil_div(c.rows[i].extent, tiles.rows[i]));
-    if (tiles.rows[i] > 1) ++f[kTileRowAxes];
+    if (tiles.rows[i] > 1) ++f[at("tile_row_axes")];
   }
   const double column_tiles = number(ceil_div(c.column.extent, tiles.columns));
   const double programs = number(count(c.batch)) * row_tiles * column_tiles;
-  f[kEstimate] = log_feature(cost(tiles) / work_);
-  f[kTileRows] = log_feature(m);
-  f[kTileColumns] = log_feature(n);
-  f[kTileSums] = log_feature(k);
-  f[kPanelVectors] = static_cast<float>(ceil_div(tiling->panels.columns, lanes));
-  f[kPrograms] = log_feature(programs);
-  f[kImbalance] = imbalance(programs);
+  f[at("estimate")] = log_feature(cost(tiles) / work_);
+  f[at("tile_rows")] = log_feature(m);
+  f[at("tile_columns")] = log_feature(n);
+  f[at("tile_sums")] = log_feature(k);
+  f[at("panel_vectors")] = static_cast<float>(ceil_div(tiling->panels.columns, lanes));
+  f[at("programs")] = log_feature(programs);
+  f[at("imbalance")] = imbalance(programs);
   const std::int64_t whole = ceil_div(tiles.row_count(), mr) * mr;
-  f[kRowWaste] = static_cast<float>(number(whole) * row_tiles / number(count(c.rows)));
-  f[kColumnWaste] = static_cast<float>(number(ceil_div(tiles.columns, lanes) * lanes) *
-                                       column_tiles / number(c.column.extent));
-  f[kRowRemainder] = static_cast<float>(tiles.row_count() % mr);
+  f[at("row_waste")] = static_cast<float>(number(whole) * row_tiles / number(count(c.rows)));
+  f[at("column_waste")] = static_cast<float>(number(ceil_div(tiles.columns, lanes) * lanes) *
+                                             column_tiles / number(c.column.extent));
+  f[at("row_remainder")] = static_cast<float>(tiles.row_count() % mr);
   const std::int64_t last_panel = tiles.columns % tiling->panels.columns;
-  f[kPartialPanel] =
+  f[at("partial_panel")] =
       last_panel % lanes == 0 ? 0 : static_cast<float>(number(last_panel) / number(tiles.columns));
-  f[kInPlace] = cost.reads_in_place(tiles) ? 1 : 0;
-  f[kFusedEpilogue] = cost.fuses_epilogue(tiles) ? 1 : 0;
-  f[kTranscendental] = cost.has_transcendental() ? 1 : 0;
-  f[kColumnsOuter] = tiles.columns_outer ? 1 : 0;
+  f[at("in_place")] = cost.reads_in_place(tiles) ? 1 : 0;
+  f[at("fused_epilogue")] = cost.fuses_epilogue(tiles) ? 1 : 0;
+  f[at("transcendental")] = cost.has_transcendental() ? 1 : 0;
+  f[at("columns_outer")] = tiles.columns_outer ? 1 : 0;
   const double l1 = number(machine_.l1d), l2 = number(machine_.l2);
-  f[kTileAInL1] = log_feature(bytes * m * k / l1);
-  f[kTileAInL2] = log_feature(bytes * m * k / l2);
-  f[kPanelInL1] = log_feature(bytes * k * number(tiling->panels.columns) / l1);
-  f[kTileBInL2] = log_feature(bytes * k * n / l2);
-  f[kTileCInL1] = log_feature(4 * m * n / l1);
-  f[kTileCInL2] = log_feature(4 * m * n / l2);
-  f[kSteps] = log_feature(number(count(c.sums)) / k);
-  f[kReadsOfA] = log_feature(column_tiles);
-  f[kReadsOfB] = log_feature(row_tiles);
-  f[kTileRowLength] = tiles.rows.empty() ? 0 : log_feature(number(tiles.rows.back()));
-  f[kElementBytes] = static_cast<float>(bytes);
+  f[at("tile_a_in_l1")] = log_feature(bytes * m * k / l1);
+  f[at("tile_a_in_l2")] = log_feature(bytes * m * k / l2);
+  f[at("panel_in_l1")] = log_feature(bytes * k * number(tiling->panels.columns) / l1);
+  f[at("tile_b_in_l2")] = log_feature(bytes * k * n / l2);
+  f[at("tile_c_in_l1")] = log_feature(4 * m * n / l1);
+  f[at("tile_c_in_l2")] = log_feature(4 * m * n / l2);
+  f[at("steps")] = log_feature(number(count(c.sums)) / k);
+  f[at("reads_of_a")] = log_feature(column_tiles);
+  f[at("reads_of_b")] = log_feature(row_tiles);
+  f[at("tile_row_length")] = tiles.rows.empty() ? 0 : log_feature(number(tiles.rows.back()));
+  f[at("element_bytes")] = static_cast<float>(bytes);
   return f;
 }
 
@@ -251,34 +186,35 @@ std::optional<ScheduleFeatures::Vector> PanelFeatures::of(const WinogradSchedule
   const std::int64_t filter_blocks = ceil_div(conv.filters, s.filters);
   const double programs = blocks * number(s.programs);
   const double channels = number(conv.channels), filters = number(s.filters), t = number(tiles);
-  f[kIsWinograd] = 1;
-  f[kEstimate] = log_feature(winograd_cost(s, conv, machine_) / work_);
-  f[kTileRows] = log_feature(t);
-  f[kTileColumns] = log_feature(filters);
-  f[kTileSums] = log_feature(channels);
-  f[kPanelVectors] = static_cast<float>(s.panel / lanes);
-  f[kPrograms] = log_feature(programs);
-  f[kImbalance] = imbalance(programs);
-  f[kRowWaste] = static_cast<float>(number(ceil_div(tiles, mr) * mr) / t);
-  f[kColumnWaste] = static_cast<float>(number(filter_blocks) * filters / number(conv.filters));
-  f[kRowRemainder] = static_cast<float>(tiles % mr);
+  f[at("is_winograd")] = 1;
+  f[at("estimate")] = log_feature(winograd_cost(s, conv, machine_) / work_);
+  f[at("tile_rows")] = log_feature(t);
+  f[at("tile_columns")] = log_feature(filters);
+  f[at("tile_sums")] = log_feature(channels);
+  f[at("panel_vectors")] = static_cast<float>(s.panel / lanes);
+  f[at("programs")] = log_feature(programs);
+  f[at("imbalance")] = imbalance(programs);
+  f[at("row_waste")] = static_cast<float>(number(ceil_div(tiles, mr) * mr) / t);
+  f[at("column_waste")] =
+      static_cast<float>(number(filter_blocks) * filters / number(conv.filters));
+  f[at("row_remainder")] = static_cast<float>(tiles % mr);
   const double l1 = number(machine_.l1d), l2 = number(machine_.l2);
-  f[kTileAInL1] = log_feature(4 * t * channels / l1);
-  f[kTileAInL2] = log_feature(4 * t * channels / l2);
-  f[kPanelInL1] = log_feature(4 * channels * number(s.panel) / l1);
-  f[kTileBInL2] = log_feature(4 * channels * filters / l2);
-  f[kTileCInL1] = log_feature(4 * t * filters / l1);
-  f[kTileCInL2] = log_feature(4 * t * filters / l2);
-  f[kAllBInL2] = log_feature(4 * points * channels * number(conv.filters * conv.taps) / l2);
-  f[kAllBInL3] =
+  f[at("tile_a_in_l1")] = log_feature(4 * t * channels / l1);
+  f[at("tile_a_in_l2")] = log_feature(4 * t * channels / l2);
+  f[at("panel_in_l1")] = log_feature(4 * channels * number(s.panel) / l1);
+  f[at("tile_b_in_l2")] = log_feature(4 * channels * filters / l2);
+  f[at("tile_c_in_l1")] = log_feature(4 * t * filters / l1);
+  f[at("tile_c_in_l2")] = log_feature(4 * t * filters / l2);
+  f[at("all_b_in_l2")] = log_feature(4 * points * channels * number(conv.filters * conv.taps) / l2);
+  f[at("all_b_in_l3")] =
       log_feature(4 * points * channels * number(conv.filters * conv.taps) / number(machine_.l3));
-  f[kReadsOfB] = log_feature(blocks);
-  f[kElementBytes] = 4;
-  f[kWinogradTile] = static_cast<float>(s.m);
-  f[kWinogradRounds] = log_feature(number(ceil_div(filter_blocks, s.programs)));
-  f[kWinogradPixelsInL2] = log_feature(4 * points * t * channels / l2);
-  f[kWinogradSumsInL2] = log_feature(4 * points * t * filters / l2);
-  f[kWinogradWaste] =
+  f[at("reads_of_b")] = log_feature(blocks);
+  f[at("element_bytes")] = 4;
+  f[at("winograd_tile")] = static_cast<float>(s.m);
+  f[at("winograd_rounds")] = log_feature(number(ceil_div(filter_blocks, s.programs)));
+  f[at("winograd_pixels_in_l2")] = log_feature(4 * points * t * channels / l2);
+  f[at("winograd_sums_in_l2")] = log_feature(4 * points * t * filters / l2);
+  f[at("winograd_waste")] =
       static_cast<float>(blocks * t * number(s.m * s.m) /
                          number(conv.images * conv.slices * conv.rows * conv.columns));
   return f;

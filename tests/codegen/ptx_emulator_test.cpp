@@ -15,7 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// What the emulator says of a product whose first operand and result have so much memory.
+/// Problem that the emulator reports for a matmul whose first operand and result have so many
+/// elements of memory.
 std::string problem_of(std::int64_t a_elements, std::int64_t c_elements,
                        const PtxOptions& options) {
   const auto kernel = parsed(R"(kernel product(a: *f16, b: view f16[512, 64], c: *f32) {

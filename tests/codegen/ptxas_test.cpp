@@ -16,21 +16,13 @@
 #include "examples/softmax.h"
 #include "examples/vector_add.h"
 #include "tessera/codegen/ptx/ptx.h"
+#include "tests/codegen/ptxas.h"
 
 namespace tessera::codegen {
 namespace {
 
 namespace examples = tile::examples;
 namespace fs = std::filesystem;
-
-/// The assembler of a CUDA toolkit: the one that TESSERA_PTXAS names, or that is on the path.
-std::optional<fs::path> assembler() {
-  if (const char* named = std::getenv("TESSERA_PTXAS")) return named;
-  std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (fs::exists(fs::path(folder) / "ptxas")) return fs::path(folder) / "ptxas";
-  return std::nullopt;
-}
 
 std::string read(const fs::path& file) {
   std::ifstream in(file);
@@ -81,7 +73,7 @@ std::vector<std::pair<std::string, Expected<tile::Kernel>>> all_examples() {
 }
 
 TEST(SlowPtxas, TakesAllExamplesWithoutSpills) {
-  const auto ptxas = assembler();
+  const auto ptxas = testing::ptxas();
   if (!ptxas) GTEST_SKIP() << "no ptxas on the path";
   const fs::path folder = fs::path(::testing::TempDir()) / "tessera_ptxas";
   fs::create_directories(folder);

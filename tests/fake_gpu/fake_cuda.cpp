@@ -242,7 +242,7 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor() {
 Result cuTensorMapEncodeTiled() {
   return kUnsupported;
 }
-// What is linked is machine code: reallocation is ignored.
+// cuLink: the linker ignores setmaxnreg, as the real one does.
 Result cuLinkCreate_v2(unsigned, int*, void**, void** link) {
   *link = new std::string;
   return 0;

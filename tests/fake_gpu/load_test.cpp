@@ -51,7 +51,7 @@ TEST(LoadKernel, WithoutReallocationEveryOtherInstructionIsKept) {
                             "ELF setmaxnreg;"));  // machine code
 }
 
-/// What loading a program of one kernel gives to the driver.
+/// Modules that the driver is given when a program of one kernel is loaded.
 Loaded loaded_by_program(const std::string& text, bool is_whole) {
   const FakeCuda before = *fake_cuda();
   Program made = testing::copying_program({4});

@@ -150,7 +150,7 @@ TEST(Elements, RowsThatAnIndexSelectsAreReadAsTheyLie) {
   EXPECT_THAT(rows, ::testing::HasSubstr("vectorize(out/w)"));
   EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("vectorize(out/y")));
   EXPECT_THAT(rows, ::testing::Not(::testing::HasSubstr("parallel(out/y)")));
-  // Where the last axis is reflected, or is short, there are no such rows.
+  // A last axis that is reflected, or short, is not read as rows of memory.
   const GroupCase across{
       "across",
       {f32("x", {50, 21})},

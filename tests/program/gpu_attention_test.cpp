@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/codegen/ptxas.h"
 #include "tests/program/gpu_case.h"
 
 // Attention with producer warps, a pipeline for each view, and the second matmul one tile late. The
@@ -160,22 +161,14 @@ TEST(GpuAttention, GivenDefaultsAreTheSameProgram) {
   }
 }
 
-/// The assembler of a CUDA toolkit: the one that TESSERA_PTXAS names, or that is on the path.
-std::string assembler() {
-  const char* named = std::getenv("TESSERA_PTXAS");
-  return named != nullptr                                       ? named
-         : std::system("ptxas --version > /dev/null 2>&1") == 0 ? "ptxas"
-                                                                : "";
-}
-
-/// What ptxas says of a kernel.
-std::string assembled(const std::string& ptxas, const char* ptx) {
+/// Log of ptxas for a kernel.
+std::string assembled(const std::filesystem::path& ptxas, const char* ptx) {
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "attention";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "kernel.ptx") << ptx;
   const std::string command =
       fmt::format("'{0}' -arch=sm_90a -v -o '{1}/kernel.cubin' '{1}/kernel.ptx' > '{1}/log' 2>&1",
-                  ptxas, folder.string());
+                  ptxas.string(), folder.string());
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ifstream log(folder / "log");
   return {std::istreambuf_iterator<char>(log), {}};
@@ -183,8 +176,8 @@ std::string assembled(const std::string& ptxas, const char* ptx) {
 
 // Kernels with producers are whole programs, which must not use local memory (Device::load).
 TEST(SlowGpuAttention, KernelsThatAreWholeDoNotSpill) {
-  const std::string ptxas = assembler();
-  if (ptxas.empty()) GTEST_SKIP() << "no ptxas on the path";
+  const auto ptxas = testing::ptxas();
+  if (!ptxas) GTEST_SKIP() << "no ptxas on the path";
   int whole = 0;
   for (const Attention& c : std::vector<Attention>{
            {.queries = 8192, .keys = 270, .width = 64, .heads = 7, .kv_heads = 7, .dtype = "bf16"},
@@ -204,7 +197,7 @@ TEST(SlowGpuAttention, KernelsThatAreWholeDoNotSpill) {
       if (!kernel.is_whole) continue;
       ++whole;
       const std::string log =
-          assembled(ptxas, reinterpret_cast<const char*>(program.image.data() + kernel.entry));
+          assembled(*ptxas, reinterpret_cast<const char*>(program.image.data() + kernel.entry));
       EXPECT_THAT(log, ::testing::HasSubstr(" 0 bytes stack frame, 0 bytes spill stores"));
     }
   }

@@ -4,6 +4,13 @@ namespace tessera::codegen::ptx {
 
 void ProgramLoopWriter::for_programs(const ProgramRange& programs,
                                      const std::function<void()>& body) {
+  for_programs(
+      programs, [&] { return programs.step; }, body);
+}
+
+void ProgramLoopWriter::for_programs(const ProgramRange& programs,
+                                     const std::function<llvm::Value*()>& step,
+                                     const std::function<void()>& body) {
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
                    *inside = block_.block("program"), *after = block_.block("end");
   ir_.CreateBr(header);
@@ -15,9 +22,18 @@ void ProgramLoopWriter::for_programs(const ProgramRange& programs,
   values_.program = program;
   body();
   values_.program = nullptr;
-  program->addIncoming(ir_.CreateAdd(program, programs.step), ir_.GetInsertBlock());
+  program->addIncoming(ir_.CreateAdd(program, step()), ir_.GetInsertBlock());
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
+}
+
+void ProgramLoopWriter::end_idle_producers(llvm::Value* mapped) {
+  llvm::BasicBlock *some = block_.block("some"), *idle = block_.block("idle");
+  llvm::Value* first = ir_.CreateICmpEQ(block_.thread(), block_.i32(0));
+  ir_.CreateCondBr(ir_.CreateOr(ir_.CreateNot(mapped), first), some, idle);
+  ir_.SetInsertPoint(idle);
+  ir_.CreateRetVoid();
+  ir_.SetInsertPoint(some);
 }
 
 }  // namespace tessera::codegen::ptx

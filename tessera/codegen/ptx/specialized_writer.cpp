@@ -235,15 +235,7 @@ void SpecializedWriter::produce(const WarpTasks& tasks, const ProgramRange& prog
   parts_.copies.place_common_stages(stages_);
   block_.intrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
                    {block_.i32(groups.producer_registers)});
-  if (mapped_ != nullptr) {
-    // One thread issues all TMA copies.
-    llvm::BasicBlock *some = block_.block("some"), *idle = block_.block("idle");
-    llvm::Value* first = ir_.CreateICmpEQ(block_.thread(), block_.i32(0));
-    ir_.CreateCondBr(ir_.CreateOr(ir_.CreateNot(mapped_), first), some, idle);
-    ir_.SetInsertPoint(idle);
-    ir_.CreateRetVoid();
-    ir_.SetInsertPoint(some);
-  }
+  if (mapped_ != nullptr) end_idle_producers(mapped_);
   if (!tasks.producer_start.empty()) {
     started_ = block_.slot(block_.i32(0));
     block_.when(ir_.CreateICmpSLT(programs.first, programs.count), [&] {

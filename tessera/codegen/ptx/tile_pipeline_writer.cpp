@@ -158,13 +158,7 @@ void TilePipelineWriter::produce(const tile::gpu::PipelineTasks& tasks,
       {.first = plan_.threads(), .threads = kProducerThreads, .barrier = kCopyBarrier});
   block_.intrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
                    {block_.i32(groups.producer_registers)});
-  // One thread issues all TMA copies.
-  llvm::BasicBlock *some = block_.block("some"), *idle = block_.block("idle");
-  llvm::Value* first = ir_.CreateICmpEQ(block_.thread(), block_.i32(0));
-  ir_.CreateCondBr(ir_.CreateOr(ir_.CreateNot(mapped_), first), some, idle);
-  ir_.SetInsertPoint(idle);
-  ir_.CreateRetVoid();
-  ir_.SetInsertPoint(some);
+  end_idle_producers(mapped_);
   open_states();
   in_rounds(programs, tasks.producer);
   ir_.CreateRetVoid();
@@ -183,31 +177,25 @@ void TilePipelineWriter::consume(const tile::gpu::PipelineTasks& tasks,
   in_rounds(programs, tasks.consumer);
 }
 
-// Of a round, the first block has the first program; of the next one, the last. Where programs
-// become shorter and shorter, blocks then end at about the same time.
+// Boustrophedon order: every second round of programs goes through the blocks backwards. Where
+// programs become shorter and shorter, blocks then end at about the same time.
 void TilePipelineWriter::in_rounds(const ProgramRange& programs, const tile::gpu::Body& body) {
   llvm::Value* const two = ir_.CreateShl(programs.step, 1);
   llvm::Value* const twice_first = ir_.CreateShl(programs.first, 1);
   llvm::Value* step =
       block_.slot(block_.i64(0));  // to the next program: to a later round and back again
   ir_.CreateStore(ir_.CreateSub(ir_.CreateSub(two, block_.i64(1)), twice_first), step);
-  llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
-                   *inside = block_.block("program"), *after = block_.block("end");
-  ir_.CreateBr(header);
-  ir_.SetInsertPoint(header);
-  llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  program->addIncoming(programs.first, before);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(program, programs.count), inside, after);
-  ir_.SetInsertPoint(inside);
-  values_.program = program;
-  block_.renew_thread();
-  bodies_.write(body);
-  values_.program = nullptr;
-  llvm::Value* further = ir_.CreateLoad(ir_.getInt64Ty(), step);
-  ir_.CreateStore(ir_.CreateSub(two, further), step);
-  program->addIncoming(ir_.CreateAdd(program, further), ir_.GetInsertBlock());
-  ir_.CreateBr(header);
-  ir_.SetInsertPoint(after);
+  for_programs(
+      programs,
+      [&] {
+        llvm::Value* further = ir_.CreateLoad(ir_.getInt64Ty(), step);
+        ir_.CreateStore(ir_.CreateSub(two, further), step);
+        return further;
+      },
+      [&] {
+        block_.renew_thread();
+        bodies_.write(body);
+      });
 }
 
 void TilePipelineWriter::write(const tile::gpu::PipelineTasks& tasks) {

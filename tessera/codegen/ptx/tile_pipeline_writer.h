@@ -12,11 +12,11 @@ namespace tessera::codegen::ptx {
 /// Writer of warp-specialized blocks whose producers fill a pipeline for each view
 /// (tile_pipelines.h). The state of a pipeline, in producers and in consumers, is its next stage
 /// and the parity of that stage's phase.
-class TilePipelineWriter : public CodeWriter {
+class TilePipelineWriter : public ProgramLoopWriter {
  public:
   TilePipelineWriter(const Context& context, Evaluator& evaluator, AsyncCopy& copies,
                      BodyWriter& bodies)
-      : CodeWriter(context), evaluator_(evaluator), copies_(copies), bodies_(bodies) {}
+      : ProgramLoopWriter(context), evaluator_(evaluator), copies_(copies), bodies_(bodies) {}
 
   void write(const tile::gpu::PipelineTasks& tasks);
   void write(const tile::gpu::FillTile& fill);

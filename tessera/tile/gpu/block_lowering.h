@@ -44,6 +44,17 @@ class BlockLowering {
     body_ = outer;
     return made;
   }
+  /// Instructions of one program of a persistent block, in a scope of its own.
+  template <class Lower>
+  Body program_body(const Lower& lower) {
+    return body_of([&] {
+      open_scope();
+      shared_.use_scratch();
+      lower();
+      close_scope();
+      accesses_.clear();
+    });
+  }
   void barrier();
   /// Scratch for an exchange of these tiles, after the barrier that it needs.
   void place_in_scratch(std::vector<SharedTile>& tiles);

@@ -31,24 +31,15 @@ void BlockLowering::warp_specialized() {
                  .count = mapping_.stages};
   made.barriers = shared_.reserve(kSharedAlignment);
   shared_.barrier();  // after the initialization of the mbarriers
-  const auto for_each_program = [&](const auto& lower_program) {
-    return body_of([&] {
-      open_scope();
-      shared_.use_scratch();
-      lower_program();
-      close_scope();
-      accesses_.clear();
-    });
-  };
   const auto needed = [&] {
     for (const OpId id : specialization.needed) lower(id);
   };
-  made.producer = for_each_program([&] {
+  made.producer = program_body([&] {
     needed();
     add(FillStages{});
   });
   if (groups.count > 1) made.skipped = body_of(needed);
-  made.consumer = for_each_program([&] { consume_program(); });
+  made.consumer = program_body([&] { consume_program(); });
   own_bytes_ = groups.count > 1 ? shared_.scratch_bytes() : 0;
   more_bytes_ = own_bytes_ * (groups.count - 1);
   made.own_bytes = own_bytes_;

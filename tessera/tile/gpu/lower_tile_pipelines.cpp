@@ -99,18 +99,9 @@ void BlockLowering::with_tile_pipelines() {
   }
   made.turns = next;
   shared_.barrier();  // after the initialization of the mbarriers
-  const auto for_each_program = [&](const auto& lower_program) {
-    return body_of([&] {
-      open_scope();
-      shared_.use_scratch();
-      lower_program();
-      close_scope();
-      accesses_.clear();
-    });
-  };
   is_unordered_ = stores_once(kernel_, *scheduled_.tile_pipelines);
-  made.producer = for_each_program([&] { produce_tiles(kernel_.body); });
-  made.consumer = for_each_program([&] { lower(kernel_.body); });
+  made.producer = program_body([&] { produce_tiles(kernel_.body); });
+  made.consumer = program_body([&] { lower(kernel_.body); });
   add(std::move(made));
 }
 

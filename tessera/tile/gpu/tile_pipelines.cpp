@@ -181,7 +181,7 @@ void choose_stages(TilePipelines& all, int most, std::int64_t bytes) {
     pipeline.count = 1;
     bytes -= pipeline.stage_bytes();
   }
-  // What is read last is released last.
+  // Further stages go to the pipelines that are read last first: their buffers are released last.
   for (int count = 2; count <= most; ++count)
     for (auto pipeline = all.pipelines.rbegin(); pipeline != all.pipelines.rend(); ++pipeline) {
       if (pipeline->loads.size() == 1 || pipeline->stage_bytes() > bytes) continue;

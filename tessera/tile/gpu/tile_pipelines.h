@@ -26,7 +26,7 @@ struct TilePipeline {
 
 /// Warp specialization of a whole program: producer warps copy all operands of its matmuls, in
 /// loops or not, through a pipeline for each view, and consumer warpgroups compute everything else.
-/// Where a loop has several matmuls, such as attention, each waits for its own operand only.
+/// A matmul waits for its own operands only, also where a loop has several, as in attention.
 struct TilePipelines {
   std::vector<TilePipeline> pipelines = {};
   std::set<OpId> needed = {};  // scalars and views that the addresses depend on
